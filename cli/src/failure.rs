@@ -56,7 +56,7 @@ pub struct Problem {
     instance: String,
     #[serde(default)]
     properties: Properties,
-    /// The header `Retry-After` in seconds.
+    /// The `Retry-After` header, in seconds.
     #[serde(skip)]
     pub retry_after: Option<u64>,
 }

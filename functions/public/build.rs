@@ -1,5 +1,5 @@
-//! Turns openapi.yaml into JSON, the API reference and the uses of each kind of Problem, and the guide for receivers
-//! into a page, so that functions parse nothing at startup.
+//! Turns openapi.yaml into JSON, the API reference and the uses of each kind of Problem. Turns the guide for receivers
+//! into a page. Functions then parse nothing at startup.
 
 use std::{collections::BTreeMap, env, fmt::Write, fs, path::Path};
 

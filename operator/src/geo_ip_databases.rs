@@ -109,7 +109,7 @@ impl GeoIpDatabases {
         Self::open(folder.value("GEO_IP_STORE")?, folder.value("ENVIRONMENT")?, || Client::from_conf(s3()))
     }
 
-    /// The databases of the deployment `environment` in a store: `s3://BUCKET`, `file:///FOLDER` or a folder's path.
+    /// The `environment` deployment's databases in a store: `s3://BUCKET`, `file:///FOLDER` or a folder's path.
     pub async fn at(store: &str, environment: Option<&str>) -> Result<Self, GeoIpError> {
         let aws = aws_config::load_from_env().await;
         Self::open(store, environment.unwrap_or(LOCAL), || Client::new(&aws))

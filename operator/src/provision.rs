@@ -136,7 +136,7 @@ fn fresh_private_key() -> String {
     format!("-----BEGIN PRIVATE KEY-----\n{}\n-----END PRIVATE KEY-----\n", lines.join("\n"))
 }
 
-/// Publishes the public halves of the secret `signing-key`, and ends published keys that are not in the secret, in case
+/// Publishes the public halves of the `signing-key` secret, and ends published keys that are not in the secret, in case
 /// a rotation was interrupted. `lifetime` is the lifetime of tokens, in seconds.
 pub async fn publish_signing_key(table: &Table, signing_key: &Value, lifetime: u32) -> Result<(), ProvisionError> {
     let keys = SigningSecret::read(signing_key)?.keys()?;

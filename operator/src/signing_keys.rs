@@ -1,9 +1,9 @@
 //! Replaces the keys that sign access tokens.
 //!
-//! In an ordinary rotation, the next key, published long before, starts signing, and a new next key is published, so no
-//! token is refused. On AWS, Secrets Manager rotates, and `rotate` waits; for a local service, `rotate` performs the
-//! steps itself. An emergency replaces both keys at once, and every token signed by the old keys is refused within a
-//! minute.
+//! In an ordinary rotation, the next key starts signing and a new next key is published. No token is refused, since the
+//! next key was published long before. On AWS, Secrets Manager rotates, and `rotate` waits; for a local service,
+//! `rotate` performs the steps itself. An emergency replaces both keys at once, and every token signed by the old keys
+//! is refused within a minute.
 //!
 //! Both can be interrupted at any moment and run again.
 

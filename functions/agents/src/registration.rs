@@ -1,6 +1,6 @@
 //! The scopes for which a token's application is registered. If a call's token lacks one of them, the response is 403,
 //! and the client gets a wider token. No token can have any other scope, and a client that requested one would fail and
-//! end its session, so a call that needs one returns an error that the model can read.
+//! end its session. A call that needs such a scope returns an error that the model can read.
 
 use auth::{Scope, Scopes, refusal};
 use problem::{Problem, ProblemKind};

@@ -40,7 +40,7 @@ pub struct UseCases {
     pub showing: Showing,
     /// Registers webhooks.
     pub registration: Registration,
-    /// Changes webhooks, and has the rules for their addresses.
+    /// Changes webhooks, and contains the rules for their addresses.
     pub changing: Changing,
     /// Replaces signing secrets.
     pub rotation: Rotation,

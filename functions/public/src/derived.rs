@@ -1,7 +1,7 @@
 //! Addresses that clients derive from other addresses, and redirects to the intended ones.
 //!
-//! A client of the Model Context Protocol may add a slash to the server's address, and inserts the server's path into
-//! the addresses of the issuer's metadata (RFC 8414 §3.1) and of the resource's (RFC 9728 §3.1).
+//! A client of the Model Context Protocol may add a slash to the server's address. It inserts the server's path into
+//! the addresses of the issuer's metadata (RFC 8414 §3.1) and the resource's metadata (RFC 9728 §3.1).
 
 use gate::Reply;
 use http::{

@@ -1,6 +1,6 @@
 //! Rotates the keys of sealed values: a new key becomes current, and values sealed by older keys are resealed.
 //!
-//! A rotation may be interrupted at any moment: every key stays in the ring until an operator forgets the unneeded
+//! A rotation may be interrupted at any moment. Every key stays in the ring until an operator forgets the unneeded
 //! ones, and a pass without a new key finishes the work.
 
 pub mod key_ring;

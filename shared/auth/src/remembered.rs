@@ -1,4 +1,4 @@
-//! A cache of recently verified tokens: a client sends the same token for the token's whole lifetime, and verifying its
+//! A cache of recently verified tokens. A client sends the same token for the token's whole lifetime. Verifying its
 //! signature takes a hundred times as long as hashing it.
 
 use std::{

@@ -1,4 +1,4 @@
-//! The issuer's private keys. The secret `signing-key` in Secrets Manager contains the current key and the next one.
+//! The issuer's private keys. The `signing-key` secret in Secrets Manager contains the current key and the next one.
 //! Only `token` and `panel-session` sign with them, and only `rotate-signing-key` replaces them.
 
 use std::fmt;

@@ -20,7 +20,7 @@ pub const MAX_LENGTH: usize = 8 * 1024;
 pub const LONGEST_LIFETIME: u32 = 60 * 60;
 
 /// The maximum length of a token identifier, in bytes: longer than any that this service issues, and short enough for a
-/// key of the table when the token is revoked.
+/// table key when the token is revoked.
 const MAX_TOKEN_ID: usize = 256;
 
 /// How far the clocks of the service's machines may differ, in seconds: a token may appear to be issued that far in the
@@ -42,8 +42,9 @@ pub struct Claims {
     /// The application that the token was issued to.
     pub client_id: String,
     /// The secret or key that the application used to obtain the token: a secret's identifier, or a key's thumbprint
-    /// (RFC 7638), since another key may take its name later. Tokens of panel sessions from the operator's links have
-    /// none. This is a private claim: RFC 9068 defines none for this purpose, and `cnf` means something else.
+    /// (RFC 7638). A key is not identified by its name, since another key may take the name later. Tokens of panel
+    /// sessions from the operator's links have no credential identifier. This is a private claim: RFC 9068 defines none
+    /// for this purpose, and `cnf` means something else.
     pub credential_id: Option<String>,
     /// For a panel token, the link that opened its session.
     pub session_id: Option<String>,

@@ -1,7 +1,7 @@
 //! The service's identifiers: a prefix for the type, and a body that sorts by time.
 //!
 //! The body is a ULID in lower case: 48 bits of milliseconds and 80 bits that make it unique, as 26 characters of
-//! Crockford's base 32. The last 10 bits of an event's body are zero; in its deliveries' bodies they are the delivery's
+//! Crockford's base 32. The last 10 bits of an event's body are zero. In its deliveries' bodies they are the delivery's
 //! number, so that a delivery's identifier leads to its event. To clients, an identifier is an opaque string; only this
 //! module knows its structure.
 

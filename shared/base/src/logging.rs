@@ -142,7 +142,7 @@ fn is_own(line: &Metadata<'_>) -> bool {
 }
 
 /// Whether Lambda's runtime wrote this line to repeat a handler's error, in debug format. The function has already
-/// logged the error as a sentence. The runtime's line about a panic also has the field `error`.
+/// logged the error as a sentence. The runtime's line about a panic also has an `error` field.
 fn is_repetition(line: &Metadata<'_>) -> bool {
     line.target() == "lambda_runtime::layers::panic" && line.fields().field("error").is_none()
 }

@@ -93,7 +93,7 @@ names! {
     InFlightSlow("Count"),
     /// How long the most overdue delivery has been waiting for its attempt.
     OldestOverdue("Seconds"),
-    /// Deliveries that the sweep announced: their message was lost, their function died, their wait exceeded the
+    /// Deliveries that the sweep announced. Their message was lost, their function died, their wait exceeded the
     /// longest message delay, a job made them due, or no function claimed them in time.
     DeliveriesSwept("Count"),
     /// The age of the oldest internal event waiting to be published.
@@ -196,7 +196,7 @@ impl Metrics<'_> {
     }
 }
 
-/// The values of a number that belong in the line that begins with value `from`; `None` if there are no more.
+/// The part of a number's values that belongs in the line beginning with value `from`; `None` if there are no more.
 fn part(number: &Number, from: usize) -> Option<(Name, Value)> {
     let values = number.values.get(from..)?;
     match values {

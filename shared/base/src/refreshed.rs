@@ -22,7 +22,7 @@ const FAILURE_PAUSE: Duration = Duration::from_secs(30);
 /// How long a request waits for a new value if there is an old one.
 const REFRESH_LIMIT: Duration = Duration::from_secs(2);
 
-/// The future of a load. It is boxed so that its code is generated once, in the crate of its source: the compiler
+/// The future of a load. It is boxed so that its code is generated once, in the crate of its source. The compiler
 /// generates the code of an `async fn` in each program that polls it.
 pub type Reading<'a, S> = Pin<Box<dyn Future<Output = Result<<S as Source>::Value, <S as Source>::Error>> + Send + 'a>>;
 
@@ -96,9 +96,9 @@ impl<S: Source> Refreshed<S> {
     /// Returns the cached value if it is younger than `age`. Otherwise reloads it, and returns the old value if that
     /// fails.
     ///
-    /// While one call loads, the others continue with the old value, and wait only if there is none. If there is an old
-    /// value, a load times out after two seconds, and a failed load is not repeated for half a minute, so that an
-    /// outage does not delay requests.
+    /// While one call loads, the others continue with the old value, and wait only if there is none. So that an outage
+    /// does not delay requests while there is an old value, a load times out after two seconds, and a failed load is
+    /// not repeated for half a minute.
     pub async fn younger_than(&self, age: Duration) -> Result<Arc<S::Value>, S::Error> {
         if let Some(value) = self.usable(age) {
             return Ok(value);

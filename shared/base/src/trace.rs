@@ -3,7 +3,7 @@
 //!
 //! A call continues its request's trace, or else Lambda's, or else begins one. Each call and each delivery attempt is a
 //! separate span. The log contains both trace and span. A request to an endpoint has a trace only if the event's sender
-//! provided one: a trace that begins here is not recorded, and a header that says so would switch off the endpoint's
+//! provided one. A trace that begins here is not recorded, and a header that says so would switch off the endpoint's
 //! tracing.
 
 mod parent;

@@ -4,7 +4,7 @@ use crate::{endpoints, routes};
 
 /// The verbs of all routes with this path, in the order of the routes; empty if no route has it.
 ///
-/// Documents that scripts of every origin may read also have the verb OPTIONS, without a route: a function would need a
+/// Documents that scripts of every origin may read also have the verb OPTIONS, without a route. A function would need a
 /// right for each such route, and `fallback` gets these requests anyway.
 pub fn verbs_of(path: &str) -> Vec<&'static str> {
     let mut verbs = routes::verbs_of(path);

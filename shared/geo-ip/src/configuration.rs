@@ -1,4 +1,4 @@
-//! The secret `geo-ip`: the configured databases and their sources. All faults are reported at once, with positions but
+//! The `geo-ip` secret: the configured databases and their sources. All faults are reported at once, with positions but
 //! without values, since some values are secret.
 
 use std::collections::HashSet;

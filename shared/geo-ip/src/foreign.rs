@@ -1,4 +1,4 @@
-//! Recognises files that mirrors serve with status 200 instead of a database, so that the message can name the kind of
+//! Recognises files that mirrors serve with status 200 instead of a database. The message can then name the kind of
 //! file and say what to do.
 
 /// The number of bytes that are examined.

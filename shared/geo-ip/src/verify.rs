@@ -1,5 +1,5 @@
-//! The checks before a database is published: that it is complete, has the right type, is newer than the published one,
-//! and is not much smaller or larger.
+//! The checks before a database is published: it must be complete, have the right type, be newer than the published
+//! one, and not be much smaller or larger.
 //!
 //! A provider's checksum is checked first, since the structure alone detects only about half of all flipped bits.
 

@@ -101,7 +101,7 @@ fn spelling() -> impl Strategy<Value = (Ipv4Addr, String)> {
     })
 }
 
-/// Every spelling of an IPv6 address: long or short, in capitals or not, with its end in decimals or not.
+/// Every spelling of an IPv6 address: long or short, in upper or lower case, with or without a decimal end.
 fn spellings_v6(address: Ipv6Addr) -> Vec<String> {
     let segments = address.segments();
     let [.., a, b, c, d] = address.octets();

@@ -59,8 +59,8 @@ impl Reading {
         }
     }
 
-    /// Reads bytes of the response and writes the version HTTP/1.0 as 1.1: hyper refuses chunks in HTTP/1.0, but a
-    /// client must read them and then close the connection (RFC 9112 §6.1).
+    /// Reads bytes of the response and rewrites version HTTP/1.0 as 1.1: hyper refuses chunks in HTTP/1.0, but a client
+    /// must read them and then close the connection (RFC 9112 §6.1).
     fn read(&mut self, bytes: &mut [u8]) -> Result<(), HeadTooLong> {
         for byte in bytes {
             if self.is_complete {

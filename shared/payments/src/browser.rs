@@ -2,7 +2,7 @@
 //!
 //! The start page gives a browser one cookie with a random value, for all its concurrent connections. When the person
 //! continues to the provider, the value's hash is stored with the authorization, and the callback accepts no other
-//! browser. The prefix `__Host-` keeps other hosts, including sibling subdomains, from setting the cookie.
+//! browser. The `__Host-` prefix keeps other hosts, including sibling subdomains, from setting the cookie.
 
 use std::time::Duration;
 
@@ -35,7 +35,7 @@ impl Browser {
         ours.then(|| Self(value.to_owned()))
     }
 
-    /// The value of the header `Set-Cookie`. `Lax`, since the provider sends people back from another site.
+    /// The value of the `Set-Cookie` header. `Lax`, since the provider sends people back from another site.
     pub fn cookie(&self) -> String {
         format!("{COOKIE}={}; Max-Age={}; Path=/; Secure; HttpOnly; SameSite=Lax", self.0, KEPT.as_secs())
     }

@@ -62,11 +62,11 @@ pub enum Proof {
 #[derive(Debug)]
 pub struct Assertion {
     pub key: PrivateKey,
-    /// The claim `iss`.
+    /// The `iss` claim.
     pub issuer: Template,
-    /// The claim `aud`, if it differs from the request's address.
+    /// The `aud` claim, if it differs from the request's address.
     pub audience: Option<String>,
-    /// The header `kid`, if the provider requires one.
+    /// The `kid` header, if the provider requires one.
     pub key_id: Option<String>,
 }
 

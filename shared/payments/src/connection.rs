@@ -136,7 +136,7 @@ impl Connection {
         }
     }
 
-    /// The data of the event `payment.connection.removed`.
+    /// The data of the `payment.connection.removed` event.
     pub fn removed(&self) -> ConnectionEvent<'_> {
         ConnectionEvent {
             connection_identifier: &self.id,
@@ -147,12 +147,12 @@ impl Connection {
         }
     }
 
-    /// The data of the event `payment.connection.broken`.
+    /// The data of the `payment.connection.broken` event.
     pub fn broken(&self, reason: BreakReason) -> ConnectionEvent<'_> {
         ConnectionEvent { reason: Some(reason), ..self.removed() }
     }
 
-    /// The data of the event `payment.connection.established`. A replaced connection gets no separate event: events may
+    /// The data of the `payment.connection.established` event. A replaced connection gets no separate event: events may
     /// arrive in any order, and a later `removed` would look like the new connection's end.
     pub fn established<'a>(&'a self, replaced: Option<&'a ConnectionId>) -> ConnectionEvent<'a> {
         ConnectionEvent { replaced_connection_identifier: replaced, ..self.removed() }

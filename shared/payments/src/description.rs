@@ -1,4 +1,4 @@
-//! A provider's description as data, and how it becomes a [`Provider`]. The members of the secret `provider-<name>` add
+//! A provider's description as data, and how it becomes a [`Provider`]. The members of the `provider-<name>` secret add
 //! to the built-in ones or override them. Unknown members are faults, so that a misspelt one is never silently ignored.
 
 use std::{collections::BTreeMap, num::NonZeroU32, time::Duration};

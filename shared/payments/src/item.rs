@@ -6,11 +6,11 @@ use crate::{connection::Connection, provider::ProviderName};
 use auth::EntityId;
 use base::Time;
 
-/// The partition of connections in the index `byDue`.
+/// The partition of connections in the `byDue` index.
 pub const SHARD: &str = "REFRESH";
 /// The prefix of their sort keys.
 pub const SORT_KEY: &str = "PAY#";
-/// The attributes of the index `byDue`: a connection that has neither is never due.
+/// The attributes of the `byDue` index: a connection that has neither is never due.
 pub const DUE: [&str; 2] = ["dueShard", "dueAt"];
 
 /// A connection with its tokens and due time.
@@ -40,14 +40,14 @@ pub struct ConnectionItem {
     connection: Connection,
     sealed_tokens: String,
     failures: u32,
-    /// Both attributes of the index `byDue`, or neither.
+    /// Both attributes of the `byDue` index, or neither.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     due_shard: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     due_at: Option<Time>,
 }
 
-/// The key of an entry of the index `byDue`.
+/// The key of an entry of the `byDue` index.
 #[derive(Debug, Deserialize)]
 pub struct DueItem {
     pub pk: String,

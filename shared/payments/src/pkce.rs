@@ -21,7 +21,7 @@ impl CodeVerifier {
         Self(SecretText::new(text))
     }
 
-    /// The verifier's hash, by the method S256 (RFC 7636 §4.2).
+    /// The verifier's hash, by the S256 method (RFC 7636 §4.2).
     pub fn challenge(&self) -> String {
         BASE64_URL_SAFE_NO_PAD.encode(digest(&SHA256, self.expose().as_bytes()))
     }

@@ -1,4 +1,4 @@
-//! This deployment's providers. Each is described by the secret `provider-<name>`, in addition to a built-in
+//! This deployment's providers. Each is described by the `provider-<name>` secret, in addition to a built-in
 //! description.
 
 use std::{

@@ -24,7 +24,7 @@ const MAX_TOGETHER: usize = 2 * 1024;
 pub struct Metadata(BTreeMap<String, String>);
 
 impl Metadata {
-    /// Takes the member `metadata` from a body. Faults are added to the body's violations.
+    /// Takes the `metadata` member from a body. Faults are added to the body's violations.
     pub fn take(body: &mut JsonBody<'_>) -> Option<Self> {
         let what = format!(
             "an object without nesting: at most {MAX_MEMBERS} members with string values of at most {MAX_VALUE} \
@@ -35,7 +35,7 @@ impl Metadata {
         Some(Self(members))
     }
 
-    /// Takes the member `metadata` from a body that changes an object. `null` removes all metadata.
+    /// Takes the `metadata` member from a body that changes an object. `null` removes all metadata.
     pub fn take_change(body: &mut JsonBody<'_>) -> Option<Self> {
         if body.take_null(MEMBER) { Some(Self::default()) } else { Self::take(body) }
     }

@@ -1,5 +1,5 @@
 //! Unpaired surrogates in JSON. The grammar permits an escape such as `\ud800` without its other half (RFC 8259 §8.2),
-//! but such a string is not Unicode: parsers refuse or replace it, each in a different way. I-JSON forbids it (RFC 7493
+//! but such a string is not Unicode. Parsers refuse or replace it, each in a different way. I-JSON forbids it (RFC 7493
 //! §2.1), and so does this service.
 
 use crate::Pointer;

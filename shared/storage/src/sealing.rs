@@ -32,7 +32,7 @@ pub struct KeyRing {
     keys: HashMap<String, LessSafeKey>,
 }
 
-/// The secret `data-keys` in Secrets Manager.
+/// The `data-keys` secret in Secrets Manager.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct DataKeys {

@@ -1,4 +1,4 @@
-//! The output of `listen`: lines for people, or JSON values with a member `kind`.
+//! The output of `listen`: lines for people, or JSON values with a `kind` member.
 
 use std::{fmt::Display, io, time::Duration};
 
@@ -30,7 +30,7 @@ pub struct Arrival<'a> {
     pub took: Duration,
 }
 
-/// The members of an event shown in its line. All can be absent, since a webhook may receive identifiers only.
+/// The members of an event shown in its line. All may be absent, since a webhook may receive only identifiers.
 #[derive(Default, Deserialize)]
 struct Envelope {
     #[serde(default)]

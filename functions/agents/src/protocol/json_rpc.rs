@@ -93,7 +93,7 @@ impl Request {
         text.ok_or_else(|| RpcError::invalid_params(format!("`{name}` is missing; it must be a string")))
     }
 
-    /// The parameter `arguments`: an object, which may be absent. Some clients send null instead.
+    /// The `arguments` parameter: an object, which may be absent. Some clients send null instead.
     pub fn arguments(&self) -> Result<Map<String, Value>, RpcError> {
         match self.params.get("arguments") {
             None | Some(Value::Null) => Ok(Map::new()),

@@ -1,5 +1,5 @@
-//! The interface of a server: its description, tools, resources and prompts. The protocol handles message formats,
-//! revisions and refusals.
+//! A server's interface: its description, tools, resources and prompts. The protocol handles message formats, revisions
+//! and refusals.
 
 use problem::Problem;
 use serde::Serialize;

@@ -1,5 +1,5 @@
-//! The list of revocations in the table: one small item each, in order of time, so that a function that has the list
-//! reads only new items.
+//! The list of revocations in the table: one small item each, in order of time. A function that has the list reads only
+//! new items.
 //!
 //! | item | pk / sk |
 //! |---|---|

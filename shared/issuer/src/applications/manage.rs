@@ -53,8 +53,8 @@ impl Applications {
     /// Removes an application and revokes its tokens. Returns the application before the removal.
     ///
     /// One transaction removes the application and its owner's pointer, revokes its tokens, and writes the request's
-    /// idempotency record, if any, so that a crash leaves nothing half removed. Other requests cannot make the removal
-    /// fail: it uses no allowance and requires no version.
+    /// idempotency record, if any. A crash leaves nothing half removed. Other requests cannot make the removal fail: it
+    /// uses no allowance and requires no version.
     pub async fn remove(
         &self,
         caller: &Caller<'_>,

@@ -176,7 +176,7 @@ fn entities(list: Vec<String>, violations: &mut Violations) -> Entities {
     violations.note("managingEntities", rule, checked_entities(list)).unwrap_or_else(|| Entities::new([]))
 }
 
-/// Parses strings as scopes and adds each fault at its index in the list `scopes`.
+/// Parses strings as scopes and adds each fault at its index in the `scopes` list.
 pub fn checked_scopes(list: &[String], violations: &mut Violations) -> Scopes {
     if list.is_empty() {
         violations.add("scopes", Rule::Required, "must have at least one element");
@@ -223,9 +223,9 @@ fn public_keys(given: &Value, now: Time, violations: &mut Violations) -> Vec<Cli
 }
 
 /// Takes the members that published clients of a similar platform send with an application: the owner (identifier, name
-/// and type) and redirect addresses, which none of this service's grants use. Their requests have no member for scopes.
-/// Returns whether such a client sent the body, which redirect addresses reveal. An owner in the body must be this
-/// entity.
+/// and type) and redirect addresses. None of this service's grants uses redirect addresses. Their requests have no
+/// member for scopes. Returns whether such a client sent the body, which redirect addresses reveal. An owner in the
+/// body must be this entity.
 pub(super) fn take_published_members(body: &mut JsonBody<'_>, owner: &EntityId) -> bool {
     let identifier: Option<String> = body.optional("ownerIdentifier", "the path's managing entity");
     for name in ["ownerName", "ownerType"] {

@@ -126,9 +126,8 @@ impl Applications {
         self.table.write_recorded(Transaction::new().with_all(revoked).with(change), record, DOING).await
     }
 
-    /// Sets the application's name, scopes and metadata to the changed ones, if it has not changed since it was read,
-    /// together with the request's idempotency record, if any. A change that takes scopes away revokes the issued
-    /// tokens.
+    /// Sets the application's name, scopes and metadata to the changed ones, if it has not changed since it was read.
+    /// Also writes the request's idempotency record, if any. A change that takes scopes away revokes the issued tokens.
     pub(super) async fn replace(
         &self,
         read: &Application,

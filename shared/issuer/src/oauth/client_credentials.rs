@@ -194,8 +194,8 @@ fn shown(text: &str) -> String {
     text.chars().take(64).collect()
 }
 
-/// Whether a client means this address. Scheme and host may be in upper or lower case, and the path `/` equals an empty
-/// path (RFC 3986 §6.2.3), since libraries write them in all these ways.
+/// Whether a client means this address. The case of the scheme and host does not matter, and the path `/` equals an
+/// empty path (RFC 3986 §6.2.3), since libraries differ in how they write them.
 fn same_address(text: &str, address: &str) -> bool {
     text == address || matches!((Url::parse(text), Url::parse(address)), (Ok(text), Ok(address)) if text == address)
 }

@@ -135,7 +135,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// Reads a form, optionally with an `Authorization` of HTTP Basic.
+    /// Reads a form, optionally with an HTTP Basic `Authorization`.
     fn read(basic: Option<&str>, body: &str) -> Result<Credentials, Problem> {
         let value = basic.map(|pair| format!("Basic {}", BASE64_STANDARD.encode(pair)));
         read_with(&value.iter().map(String::as_str).collect::<Vec<_>>(), body)

@@ -65,7 +65,7 @@ impl Active {
 
 impl Introspection {
     /// Responds to a request about a token. Revocations are read for each request, so that the response is never stale.
-    /// Another application's token looks inactive, except to a platform-wide application with the scope `account.read`.
+    /// Another application's token looks inactive, except to a platform-wide application with the `account.read` scope.
     pub async fn introspect(
         &self,
         form: &TokenForm,

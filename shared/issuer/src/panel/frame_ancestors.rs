@@ -5,7 +5,7 @@ use std::{fmt, str::FromStr};
 use base::{Environment, FromEnvironment};
 use url::{Origin, Url};
 
-/// The setting `PANEL_FRAME_ANCESTORS`: a list of origins, empty by default.
+/// The `PANEL_FRAME_ANCESTORS` setting: a list of origins, empty by default.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct FrameAncestors(Vec<String>);
 
@@ -24,7 +24,7 @@ impl FrameAncestors {
         self.0.is_empty()
     }
 
-    /// The sources of the directive `frame-ancestors` of a Content-Security-Policy.
+    /// The sources for the `frame-ancestors` directive of a Content-Security-Policy.
     pub fn sources(&self) -> String {
         if self.is_empty() { "'none'".to_owned() } else { self.to_string() }
     }

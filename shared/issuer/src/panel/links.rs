@@ -179,8 +179,8 @@ impl LinkMaking {
     }
 }
 
-/// The address that opens the panel. The code is in its fragment, which browsers do not send to any server: no log or
-/// `Referer` contains it, and previewing the link does not use it up.
+/// The address that opens the panel. The code is in its fragment, which browsers do not send to any server. No log or
+/// `Referer` contains the code, and previewing the link does not use it up.
 fn address(base_url: &str, code: &PanelKey) -> SecretText {
     SecretText::new(format!("{base_url}/panel#code={}", code.expose()))
 }

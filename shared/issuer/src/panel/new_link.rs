@@ -58,7 +58,7 @@ impl NewPanelLink {
     }
 }
 
-/// The member `lifetimeSeconds` of a request.
+/// A request's `lifetimeSeconds` member.
 pub(super) fn optional_lifetime(body: &mut JsonBody) -> Option<Duration> {
     let wanted = format!("a number of seconds, an integer from {} to {}", LIFETIMES.start(), LIFETIMES.end());
     let seconds: u32 = body.optional("lifetimeSeconds", &wanted)?;

@@ -142,7 +142,7 @@ pub struct AwsSettings {
     pub secrets_manager_endpoint: Option<String>,
     /// `AWS_ENDPOINT_URL_S3`, for an endpoint outside of AWS.
     pub s3_endpoint: Option<String>,
-    /// The trusted authorities of these endpoints: Amazon's, or those in the file `AWS_CA_BUNDLE`.
+    /// The trusted authorities of these endpoints: Amazon's, or those in the file that `AWS_CA_BUNDLE` names.
     pub authorities: Authorities,
 }
 

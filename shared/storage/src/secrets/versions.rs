@@ -1,5 +1,5 @@
 //! One secret's versions in Secrets Manager during a rotation. Each has a name and staging labels; functions read the
-//! version with the label `AWSCURRENT`.
+//! version with the `AWSCURRENT` label.
 //! <https://docs.aws.amazon.com/secretsmanager/latest/userguide/whats-in-a-secret.html#term_version>
 
 use std::{fmt, future::Future};

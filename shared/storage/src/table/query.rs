@@ -83,7 +83,7 @@ impl Query {
         Self::new(Some(index), (attribute, partition.into()))
     }
 
-    /// The due items of a shard of the index `byDue`, longest overdue first. Unreadable entries are logged and left
+    /// The due items of a shard of the `byDue` index, longest overdue first. Unreadable entries are logged and left
     /// out, so that they do not block others.
     pub fn due_by(shard: impl Into<Value>, now: Time) -> Self {
         Self::index("byDue", "dueShard", shard).between("dueAt", "0", now).skipping_unreadable()

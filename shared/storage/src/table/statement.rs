@@ -66,8 +66,8 @@ impl Statement {
     }
 
     /// A write in PartiQL; `None` for writes that are sent alone: additions, attributes set only if absent, removals of
-    /// items, puts other than those whose only condition is that the item is new, and changes without a condition. An
-    /// UPDATE would not create a missing item.
+    /// items, puts unless their only condition is that the item is new, and changes without a condition. An UPDATE
+    /// would not create a missing item.
     pub(super) fn of(write: &Write, read: bool) -> Option<Self> {
         match write {
             Write::Put(Put { item, conditions }) if *conditions == [is_new()] => Some(Self::insert(item.clone())),
