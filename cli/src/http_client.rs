@@ -46,7 +46,7 @@ pub struct Answer {
 /// A pool of connections.
 pub enum Client {
     Direct(Pool<HttpsConnector<HttpConnector>, Full<Bytes>>),
-    /// Through the proxy named by HTTPS_PROXY or HTTP_PROXY.
+    /// A pool that connects through the proxy named by HTTPS_PROXY or HTTP_PROXY.
     Proxied(Pool<HttpsConnector<Tunnel<HttpConnector>>, Full<Bytes>>),
 }
 

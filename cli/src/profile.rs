@@ -65,7 +65,7 @@ impl Profile {
         self.is_exact
     }
 
-    /// The file of its login.
+    /// The file with the profile's login.
     pub fn path(&self) -> Result<PathBuf, Failure> {
         let folder = folder()?;
         let path = if self.is_default() {

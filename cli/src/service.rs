@@ -90,12 +90,12 @@ struct ResourceMetadata {
 }
 
 impl Service {
-    /// The service of a profile's login.
+    /// The service for a profile's login.
     pub async fn of_profile(profile: &Profile) -> Result<Self, Failure> {
         Self::open(StoredLogin::load(profile)?).await
     }
 
-    /// A login's service. If the login has no issuer, the issuer is the one that the service names.
+    /// The service for a login. If the login has no issuer, the issuer is the one that the service names.
     pub async fn open(mut login: StoredLogin) -> Result<Self, Failure> {
         let address = parsed(&login.address)?;
         let client = Client::new(&address)?;

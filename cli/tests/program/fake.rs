@@ -61,7 +61,7 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().expect("no test panics with it")
 }
 
-/// A Problem of the service.
+/// A Problem from the service.
 pub fn problem(status: u16, kind: &str, detail: &str) -> (u16, Value) {
     let problem = json!({
         "type": format!("http://localhost/problems/{kind}"), "kind": kind, "title": "t", "status": status, "detail": detail,

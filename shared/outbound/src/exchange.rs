@@ -288,7 +288,7 @@ impl HttpResponse {
         body_text::from_bytes(&self.body, self.truncated, KEPT_BODY).text
     }
 
-    /// The pause that a 429 or 503 requests by `Retry-After`, at most a day. `None` for other statuses, and if the
+    /// The pause that a 429 or 503 requests with `Retry-After`, at most a day. `None` for other statuses, and if the
     /// header cannot be parsed.
     pub fn pause_asked_for(&self, now: Time) -> Option<Duration> {
         if !matches!(self.status, StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE) {

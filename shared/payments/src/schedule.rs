@@ -13,9 +13,9 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(60 * 60);
 
 /// When new tokens are refreshed; `None` for never.
 ///
-/// The time is between half and three quarters of their lifetime, depending on `dice` (0 to 1), so that connections
-/// created together are not refreshed together. This leaves enough time for retries. The time is earlier if the
-/// provider requires it. Tokens that cannot be refreshed are due when they expire.
+/// The time is between half and three quarters of the tokens' lifetime, depending on `dice` (0 to 1), so that
+/// connections created together are not refreshed together. This leaves enough time for retries. The time is earlier if
+/// the provider requires it. Tokens that cannot be refreshed are due when they expire.
 pub fn refresh_at(
     now: Time,
     expires: Option<Time>,

@@ -71,7 +71,7 @@ impl Webhook {
         Cell::new(state, colour_of(&self.delivery_state))
     }
 
-    /// Who paused it, since when and until when.
+    /// Who paused the webhook, since when and until when.
     fn paused(&self) -> Option<Cell> {
         let by = match self.paused_by.as_deref()? {
             "owner" => "its owner",

@@ -30,7 +30,7 @@ struct RevocationItem {
     #[serde(default)]
     pk: String,
     sk: String,
-    /// In milliseconds, if it differs from the default of the kind.
+    /// The time in milliseconds, if it differs from the kind's default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     issued_until: Option<i64>,
     /// The first whole second after the last revoked token expires.

@@ -102,7 +102,7 @@ impl ClientKey {
     }
 }
 
-/// The fault of a key or a set of keys that contains a private key's member; `None` if it contains none.
+/// The fault in a key or key set that contains a private key's member; `None` if it contains none.
 pub(super) fn private_fault(members: &Map<String, Value>) -> Option<String> {
     let in_set = members.get("keys").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_object);
     let mut keys = iter::once(members).chain(in_set);

@@ -62,7 +62,7 @@ pub enum AssertionFault {
     /// The assertion is another kind of JWT.
     #[error("the assertion's `typ` belongs to another kind of token")]
     Type,
-    /// The issuer, the subject and the requesting client are not all the same.
+    /// The issuer, the subject and the requesting client differ.
     #[error("the assertion's issuer and subject are not both the client")]
     Subject,
     /// The assertion has another audience, either alone or in addition to this issuer.
