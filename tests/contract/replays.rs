@@ -144,6 +144,7 @@ async fn unmatched_again(suite: &Suite, entity: &Entity, hook: &Hook, range: &Va
     entity.changed(&hook.id, json!({ "enabled": false })).await;
     unmatched(suite, entity, json!({ "number": 2 })).await;
     replay(entity, hook, range).refused(409, "webhook-disabled").await;
+    until_counted(entity, hook, range, 1).await;
     entity.changed(&hook.id, json!({ "enabled": true })).await;
     until_counted(entity, hook, range, 1).await;
 }

@@ -45,5 +45,4 @@ impl Dispatcher {
         // If the claim was lost, this write fails too. Otherwise, the event was erased in the meantime.
         self.deliveries.cancel_erased(claimed, now).await
     }
-
 }

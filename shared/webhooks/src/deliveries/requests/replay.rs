@@ -13,7 +13,7 @@ use crate::{
         queries::{range, replayable::Wanted},
         store::Deliveries,
     },
-    subscriptions::{Webhooks, request_limits::RequestLimits, webhook::members},
+    subscriptions::{WebhookError, Webhooks, request_limits::RequestLimits, webhook::members},
 };
 use auth::{AuthorizedEntity, EntityId};
 use base::{Time, WebhookId};
@@ -78,13 +78,18 @@ impl Replaying {
         now: Time,
     ) -> Result<Replayed, DeliveryError> {
         self.limits.count(Allowance::Replays, entity, now).await?;
-        let found = self.webhooks.sendable(entity, webhook).await?;
+        // A dry run sends nothing, so that an owner can count what a disabled webhook has missed.
+        let found = if dry_run {
+            self.webhooks.find(entity, webhook).await?.ok_or(WebhookError::NotFound)?.webhook
+        } else {
+            self.webhooks.sendable(entity, webhook).await?
+        };
         let replay = Replay::new(scope, found.version, self.retention, now);
         let wanted = Wanted { webhook: &found, types: &replay.scope.types };
         let counted = self.deliveries.count_to_replay(entity.id(), replay.left().clone(), wanted, now).await?;
         let is_recent = replay.ends_recently(now);
         let is_empty = counted.count == 0 && counted.count_is_exact;
-        let message = is_empty.then(|| nothing_to_replay(replay.scope.since, replay.until, is_recent));
+        let message = is_empty.then(|| nothing_to_replay([replay.scope.since, replay.until], dry_run, is_recent));
         let replayed = Replayed { count: counted.count, count_is_exact: counted.count_is_exact, dry_run, message };
         let record = self.answers.record(once, &replayed, webhook, now).await?;
         if dry_run || (is_empty && !is_recent) {
@@ -98,7 +103,7 @@ impl Replaying {
 }
 
 /// Why nothing is replayed, in a sentence for people.
-fn nothing_to_replay(since: Time, until: Time, is_recent: bool) -> String {
+fn nothing_to_replay([since, until]: [Time; 2], dry_run: bool, is_recent: bool) -> String {
     if since >= until {
         return "The range is in the future, so it has no events yet.".to_owned();
     }
@@ -106,12 +111,12 @@ fn nothing_to_replay(since: Time, until: Time, is_recent: bool) -> String {
         "Every stored event published from {since} until {until} that matches this webhook already has a delivery to \
          it."
     );
-    if is_recent {
-        return format!(
-            "{none} Events published seconds ago may not be counted yet; they will be replayed in a moment."
-        );
+    let recent = "Events published seconds ago may not be counted yet";
+    match (is_recent, dry_run) {
+        (true, true) => format!("{none} {recent}; count again in a minute."),
+        (true, false) => format!("{none} {recent}; they will be replayed in a moment."),
+        (false, _) => none,
     }
-    none
 }
 
 impl ReplayRequest {
@@ -183,10 +188,11 @@ mod tests {
 
     #[test]
     fn an_empty_replay_says_why() {
-        assert!(nothing_to_replay(NOW, NOW, false).contains("in the future"));
+        assert!(nothing_to_replay([NOW, NOW], false, false).contains("in the future"));
         let later = NOW + Duration::from_secs(60);
-        let none = nothing_to_replay(NOW, later, false);
+        let none = nothing_to_replay([NOW, later], false, false);
         assert!(none.contains("from 2026-11-20T09:45:00.000Z until 2026-11-20T09:46:00.000Z"), "{none}");
-        assert!(nothing_to_replay(NOW, later, true).contains("in a moment"));
+        assert!(nothing_to_replay([NOW, later], false, true).contains("replayed in a moment"));
+        assert!(nothing_to_replay([NOW, later], true, true).contains("count again in a minute"));
     }
 }

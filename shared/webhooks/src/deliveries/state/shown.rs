@@ -2,7 +2,7 @@
 //! derived from an overdue attempt.
 
 use crate::deliveries::{
-    state::{State, Wait, delivery::WaitingFor, head::Head},
+    state::{State, Wait, delivery::WaitingFor, head::Head, times::SWEEP_EVERY},
     view::DeliveryView,
 };
 use base::Time;
@@ -12,7 +12,10 @@ impl Head {
     pub(crate) fn waiting_for(&self, now: Time) -> Option<WaitingFor> {
         let open = self.state.open()?;
         let is_under_way = open.claim.lease.as_ref().is_some_and(|lease| now < lease.until);
-        if is_under_way { None } else { open.wait.shown(open.next, now) }
+        // The sweep announces a delivery that a job made due.
+        let is_left_to_sweep = self.index.sweeps > 0 && self.index.due_at == Some(open.next);
+        let announced = if is_left_to_sweep { open.next + SWEEP_EVERY } else { open.next };
+        if is_under_way { None } else { open.wait.shown(open.next, announced, now) }
     }
 
     /// The delivery as its owner sees it at this moment.
@@ -61,6 +64,7 @@ mod tests {
     use crate::deliveries::state::{
         delivery::CancelReason,
         head::tests::{LATER, NOW, head},
+        index::{AnnouncedBy, Index},
         slot::Slot,
         times::GRACE,
     };
@@ -84,6 +88,15 @@ mod tests {
             assert_eq!(waits_for(&wait, NOW - GRACE), Some(WaitingFor::Limit));
         }
         assert_eq!(head().waiting(LATER, Wait::Slot(slot)).shown(NOW).next_attempt_date, Some(slot.at));
+    }
+
+    #[test]
+    fn a_delivery_that_the_sweep_announces_waits_for_no_permit_before_that() {
+        let made_due = Head { index: Index::due_now(AnnouncedBy::Sweep, NOW), ..head().waiting(NOW, Wait::Schedule) };
+        for now in [NOW, NOW + GRACE, NOW + SWEEP_EVERY] {
+            assert_eq!(made_due.waiting_for(now), None);
+        }
+        assert_eq!(made_due.waiting_for(NOW + SWEEP_EVERY + GRACE), Some(WaitingFor::Limit));
     }
 
     #[test]

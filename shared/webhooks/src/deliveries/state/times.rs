@@ -29,6 +29,9 @@ pub const GRACE: Duration = Duration::from_secs(10);
 /// slower publication opens its deliveries itself.
 pub const OPENS_AFTER: Duration = Duration::from_secs(20);
 
+/// How often the sweep runs: the schedule of `sweep-deliveries` in template.yaml.
+pub const SWEEP_EVERY: Duration = Duration::from_secs(60);
+
 /// The longest delay of an SQS message. A delivery that is due later waits in the table, where the sweep finds it.
 /// <https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-message-timers.html>
 pub const MAX_DELAY: Duration = Duration::from_secs(15 * 60);

@@ -83,17 +83,17 @@ impl Wait {
         }
     }
 
-    /// The reason as the owner sees it, for an attempt at this time that is not under way; `None` if it is due now. An
-    /// overdue attempt counts as waiting for a permit, since that wait is not stored: the grace period for its message
-    /// is over, and the sweep announces it again.
-    pub(crate) fn shown(&self, next: Time, now: Time) -> Option<WaitingFor> {
+    /// The reason as the owner sees it, for an attempt at this time that is not under way; `None` if it is due now, and
+    /// was announced at this time or will be. An overdue attempt counts as waiting for a permit, since that wait is not
+    /// stored: the grace period for its message is over, and the sweep announces it again.
+    pub(crate) fn shown(&self, next: Time, announced: Time, now: Time) -> Option<WaitingFor> {
         let is_early = now < next;
         match self {
             Self::Before(_) => Some(WaitingFor::Order),
             Self::Pause => Some(WaitingFor::Pause),
             // After a failure that a reader reported, the feed offers the delivery again after the schedule's wait.
             Self::Reader => Some(if is_early { WaitingFor::Schedule } else { WaitingFor::Reader }),
-            _ if !is_early => (next + GRACE <= now).then_some(WaitingFor::Limit),
+            _ if !is_early => (announced + GRACE <= now).then_some(WaitingFor::Limit),
             Self::Breaker => Some(WaitingFor::Breaker),
             Self::Slot(_) => Some(WaitingFor::Rate),
             Self::Schedule | Self::Content => Some(WaitingFor::Schedule),
@@ -132,7 +132,7 @@ pub(crate) mod tests {
     #[test]
     fn each_reason_is_shown_before_its_end() {
         for wait in each() {
-            assert!(wait.shown(NOW + GRACE, NOW).is_some(), "{wait:?}");
+            assert!(wait.shown(NOW + GRACE, NOW + GRACE, NOW).is_some(), "{wait:?}");
         }
     }
 }
