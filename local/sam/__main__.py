@@ -60,8 +60,8 @@ def main() -> int:
         command.add_argument("--data", type=Path, default=Path(".local"), help="the data folder of the service")
         command.add_argument("--options", default="", help="more options for `sam local`, as one string")
     arguments = parser.parse_args()
-    # Handle SIGTERM and SIGHUP like Ctrl-C, so that containers and stand-ins end with this program.
-    # SIGINT is set as well, since a shell's background jobs ignore it.
+    # Handle SIGTERM and SIGHUP like Ctrl-C, so that the containers and the stand-ins end with this
+    # program. Set a handler for SIGINT too, since a shell's background jobs ignore it.
     for ending in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(ending, signal.default_int_handler)
     if arguments.command == "events":

@@ -25,13 +25,14 @@ from service import Service
 from stage import Stage
 
 LIMIT = 120
-# No program listens on this port, here or in a container, so no sample's event leaves this machine.
+# Nothing listens on this port, here or in a container, so the samples' events never leave this
+# machine.
 RECEIVER, NOWHERE = "https://receiver.example.com", "http://127.0.0.1:9"
 # The identifiers in the samples.
 WEBHOOK, DELIVERY = "whk_01m74zy5eva3kj3s4w04zg1hhc", "dlv_01m7wh697q3m7qqm482zyh92yd"
 APPLICATION, SECRET, KEY = "app8aRq2LkTz05NvXwYcB1deF", "sec_01m74zy5evf6q0n2h4ck9w8b1x", "laptop"
 PUBLIC_KEY = {"kty": "OKP", "crv": "Ed25519", "x": "11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo"}
-# Values that differ in each answer.
+# Values that differ in each response.
 NEW = (
     (re.compile(r"eyJ[\w-]+\.[\w-]+\.[\w-]+"), "<token>"),
     (re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z"), "<time>"),
@@ -41,7 +42,7 @@ NEW = (
     (re.compile(r"\bwhsec_[\w+/=-]+"), "<secret>"),
     (re.compile(r"(?<![\w-])[\w-]{43}(?![\w-])"), "<secret>"),
 )
-# Members whose values differ in each answer.
+# Members whose values differ in each response.
 NEW_MEMBERS = ("durationMs", "jti", "kid", "nextCursor")
 # Seconds since 1970.
 FIRST_TIME = 1_000_000_000
@@ -75,8 +76,8 @@ def compare(project: Path, chosen: list[str]) -> int:
 def _new_service(project: Path) -> Iterator[Service]:
     """A service with empty data, which is removed at its end."""
     with tempfile.TemporaryDirectory(prefix="data-", dir=project / "target/sam") as data:
-        # One attempt, and one sweep at startup, so that nothing changes by itself between two
-        # answers.
+        # Allow one attempt and one sweep at startup, so that nothing changes by itself between two
+        # responses.
         service = Service.started(project, Path(data), "--port", "0", RETRY_SCHEDULE="0s", SWEEP_INTERVAL="1h")
         try:
             yield service
@@ -149,7 +150,7 @@ def _wait_for_attempt(service: Service, delivery: str, token: str) -> None:
 
 def _comparable(service: Service, answer: str) -> Any:
     read = json.loads(answer.replace(urlsplit(service.env["BASE_URL"]).netloc, "<service>"))
-    # A sweep returns the number of due deliveries, which differs from sweep to sweep.
+    # A sweep returns the number of due deliveries, which is different each time.
     return "<count>" if isinstance(read, int) else _plain(read)
 
 

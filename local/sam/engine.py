@@ -11,7 +11,7 @@ from urllib.parse import quote, urlencode
 
 from faults import Fault
 
-# By Python's processor names, and by Lambda's.
+# Python's processor names, and Lambda's.
 ARCHITECTURES = {"x86_64": "x86_64", "amd64": "x86_64", "aarch64": "arm64", "arm64": "arm64"}
 NO_ENGINE = """No container engine answers at {host} ({why}).
 `make run` does not need one. SAM needs one on this machine:

@@ -16,11 +16,11 @@ from pathlib import Path
 from engine import Engine, base_image
 from faults import Fault
 
-# SAM builds its image on top of this one, with these commands.
+# The commands that SAM needs to build its image on top of this one.
 COMMANDS = ("sh", "mv", "chmod")
-# The libraries that a Rust program needs besides libc.so.6, which every command needs.
+# The libraries that a Rust program needs in addition to libc.so.6, which every command needs.
 LIBRARIES = ("libm.so.6", "libgcc_s.so.1")
-# By Debian's name and by Fedora's.
+# The paths on Debian and on Fedora.
 CERTIFICATES = (Path("/etc/ssl/certs/ca-certificates.crt"), Path("/etc/pki/tls/certs/ca-bundle.crt"))
 
 
@@ -31,7 +31,7 @@ def files() -> dict[Path, Path]:
         raise Fault("This machine has no certificates of public authorities; install the package ca-certificates")
     commands = [Path("/bin") / name for name in COMMANDS]
     needed = _needed_by(commands)
-    # The loader looks in the C library's folder; a compiler may keep a library elsewhere.
+    # The loader looks in the C library's folder; a compiler may keep its libraries elsewhere.
     folder = next(path.parent for path in needed if path.name == "libc.so.6")
     found = {path: path for path in [*commands, *needed]} | {folder / name: _of_compiler(name) for name in LIBRARIES}
     return found | {CERTIFICATES[0]: certificates}

@@ -10,7 +10,8 @@ from pathlib import Path
 from engine import architecture
 from faults import Fault
 
-# Amazon Linux 2023's C library. A program linked against a later version may not start with it.
+# The C library version in Amazon Linux 2023. A program linked against a later version may fail to
+# start there.
 GLIBC = 34
 SANDBOX = "sandbox"
 

@@ -4,8 +4,8 @@ import base64
 import json
 from pathlib import Path
 
-# The placeholders for credentials in samples. The variables in `service.env` with the real values
-# have the same names.
+# The placeholders for credentials in samples. `service.env` has the real values under the same
+# names.
 CREDENTIALS = ("TASK_KEY", "CLIENT_ID", "CLIENT_SECRET")
 TOKEN = "ACCESS_TOKEN"
 

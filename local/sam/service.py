@@ -21,7 +21,7 @@ from faults import Fault
 
 START_LIMIT = 90
 LIMIT = 30
-# Requests to this machine use no proxy.
+# Requests to this machine bypass any proxy.
 _OPENER = build_opener(ProxyHandler({}))
 
 
@@ -53,7 +53,8 @@ class Service:
         """Starts the service with these options, and waits until it answers."""
         command = [project / "target/debug/local", "--project", project, "--data", data, "--stop-with-parent", *options]
         said = tempfile.TemporaryFile()
-        # A separate session: after Ctrl-C, SAM's containers still need the service until they have ended.
+        # Start a separate session: after Ctrl-C, SAM's containers still need the service until they
+        # have ended.
         process = subprocess.Popen(
             command, env=os.environ | settings, stdin=subprocess.DEVNULL, stdout=said, stderr=said, start_new_session=True
         )

@@ -20,10 +20,10 @@ from engine import architecture
 from programs import SANDBOX, programs
 from service import Service
 
-# The functions that must run for an access token: the issuer, and the function that the service
-# uses to test the token.
+# The functions that an access token needs: the issuer, and the function with which the service
+# tests the token.
 FOR_TOKENS = "token,list-event-types"
-# The properties of a route; the API's $default has neither.
+# A route's properties; the API's `$default` has neither.
 ROUTE = ("Method", "Path")
 
 
@@ -52,7 +52,8 @@ class Stage:
         """Uses the programs of these functions and of the sandbox."""
         self.service = service
         (project / "target/sam").mkdir(parents=True, exist_ok=True)
-        # Only its owner can read the folder: it has credentials for the stand-ins, and sockets to them.
+        # Only the owner may read this folder, which contains credentials for the stand-ins and
+        # their sockets.
         self.folder = Path(tempfile.mkdtemp(prefix="run-", dir=project / "target/sam"))
         code = self.folder / "code"
         (code / "stand-ins").mkdir(parents=True)
@@ -93,7 +94,7 @@ class Stage:
         command += ["--template", str(self.folder / "template.json")]
         command += ["--env-vars", str(self.folder / "variables.json")]
         command += ["--skip-pull-image", "--container-host", host, "--container-host-interface", host]
-        # No credentials configured on this machine reach a container.
+        # Containers receive no credentials that are configured on this machine.
         nothing_real = {
             "AWS_ACCESS_KEY_ID": "none",
             "AWS_SECRET_ACCESS_KEY": "none",
@@ -115,7 +116,7 @@ class _Forwarder(socketserver.ThreadingUnixStreamServer):
     def __init__(self, folder: Path, address: str) -> None:
         host, port = address.rsplit(":", 1)
         self.upstream = (host, int(port))
-        # A socket's path can have at most 107 bytes, and the project's path may be longer.
+        # A socket's path has at most 107 bytes, and the project's path may be longer.
         descriptor = os.open(folder, os.O_PATH)
         try:
             super().__init__(f"/proc/self/fd/{descriptor}/{address}", _Forwarding)
@@ -137,7 +138,7 @@ class _Forwarding(socketserver.BaseRequestHandler):
                 _copy(self.request, upstream)
                 back.join()
         except OSError:
-            # The function sees its connection end, just as without the forwarder.
+            # The function sees its connection end, as it would without the forwarder.
             return
 
 
@@ -200,7 +201,7 @@ def _derive(
             "Type": "AWS::Serverless::Function",
             "Properties": {
                 "Runtime": common["Runtime"],
-                # The program in `code`; the bootstrap reads it as _HANDLER.
+                # The program in `code`; the bootstrap reads its name as _HANDLER.
                 "Handler": name,
                 "CodeUri": str(code),
                 "Architectures": [architecture()],

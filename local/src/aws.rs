@@ -1,4 +1,4 @@
-//! The addresses of the AWS stand-ins: as variables for the functions, and as clients for this process.
+//! The AWS stand-ins' addresses: as variables for the functions, and as clients for this process.
 
 use std::net::SocketAddr;
 
@@ -11,7 +11,7 @@ pub const REGION: &str = "us-east-1";
 /// The account of all stand-ins.
 pub const ACCOUNT: &str = "000000000000";
 
-/// A queue's address on the server of queues and secrets.
+/// A queue's URL on the server for queues and secrets.
 pub fn queue_url(services: SocketAddr, queue: &str) -> String {
     format!("http://{services}/{ACCOUNT}/{queue}")
 }
@@ -21,12 +21,12 @@ pub fn queue_url(services: SocketAddr, queue: &str) -> String {
 pub struct Credentials {
     /// The access key id, which identifies the caller.
     pub access_key_id: String,
-    /// The key for signatures.
+    /// The key for computing signatures.
     pub secret_access_key: String,
 }
 
 impl Credentials {
-    /// New random credentials for one start.
+    /// New random credentials for one run.
     pub fn fresh(random: &dyn Random) -> Self {
         Self {
             access_key_id: format!("LOCAL{}", random::alphanumeric(random, 43)),
@@ -35,18 +35,18 @@ impl Credentials {
     }
 }
 
-/// The addresses of the stand-ins, and a caller's credentials.
+/// The stand-ins' addresses, and a caller's credentials.
 #[derive(Clone)]
 pub struct Endpoints {
     pub credentials: Credentials,
-    /// DynamoDB.
+    /// The address of DynamoDB.
     pub table: String,
-    /// SQS and Secrets Manager; S3, if its requests are forwarded to another server.
+    /// The address of SQS and Secrets Manager, and of S3 if its requests are forwarded to another server.
     pub services: String,
 }
 
 impl Endpoints {
-    /// The variables that point an AWS SDK at the stand-ins.
+    /// The variables that direct an AWS SDK to the stand-ins.
     pub fn variables(&self) -> [(&'static str, &str); 7] {
         [
             ("AWS_REGION", REGION),
@@ -59,7 +59,7 @@ impl Endpoints {
         ]
     }
 
-    /// The endpoints with a function's credentials, if it has separate ones.
+    /// These endpoints with a function's credentials, if it has separate ones.
     pub fn of(&self, function: Option<&Credentials>) -> Self {
         Self { credentials: function.unwrap_or(&self.credentials).clone(), ..self.clone() }
     }

@@ -1,4 +1,4 @@
-//! Each function's environment on this machine, from the template with its references resolved.
+//! Each function's environment on this machine: the template's, with references resolved.
 
 use std::{collections::BTreeMap, net::SocketAddr};
 
@@ -21,18 +21,18 @@ pub type Environment = BTreeMap<String, String>;
 pub struct Bundle<'a> {
     pub template: &'a Template,
     pub settings: &'a Settings,
-    /// The address of API and issuer.
+    /// The address of the API and the issuer.
     pub base_url: &'a str,
-    /// The server of the queues.
+    /// The address of the server for the queues.
     pub services: SocketAddr,
-    /// The store of published geo-IP databases: here a folder, on AWS a bucket.
+    /// The store for published geo-IP databases: a folder here, a bucket on AWS.
     pub geo_ip_store: &'a str,
 }
 
-/// The variable with the store's address, which the template derives from a bucket's name.
+/// The variable that holds the store's address, which the template derives from a bucket's name.
 const GEO_IP_STORE: &str = "GEO_IP_STORE";
 
-/// A function's variable cannot be resolved.
+/// A variable that cannot be resolved for a function.
 #[derive(Debug, thiserror::Error)]
 #[error("template.yaml: {function}: the variable {variable} has no value on one machine")]
 pub struct EnvironmentError {
@@ -42,7 +42,7 @@ pub struct EnvironmentError {
 }
 
 impl Bundle<'_> {
-    /// The function's variables from the template, and the variables that point its SDK at the stand-ins.
+    /// The function's variables from the template, and the variables that direct its SDK to the stand-ins.
     pub fn environment(&self, function: &Function, aws: &Endpoints) -> Result<Environment, EnvironmentError> {
         let own = aws.variables().map(|(name, value)| Ok((name.to_owned(), value.to_owned())));
         let variables = function.environment.iter().map(|(variable, value)| {

@@ -1,9 +1,9 @@
-//! A record of the functions' calls to the stand-ins. The contract tests check it against template.yaml at the end of
-//! their run.
+//! A record of the functions' calls to the stand-ins. At the end of their run, the contract tests check it against
+//! template.yaml.
 //!
 //! Each line of the file is a distinct call: the function, and the parts of the request that name the operation, the
-//! resources and the partition keys. Identifiers are replaced, since a function makes the same call for many tenants:
-//! `ENT#{id}`.
+//! resources and the partition keys. Identifiers are replaced (`ENT#{id}`), since a function makes the same call for
+//! many tenants.
 
 use std::{
     collections::HashSet,
@@ -33,13 +33,13 @@ const NAMING: [&str; 7] = [
     "TableName",
 ];
 
-/// The placeholder for an identifier in a partition key. The crate `rights` reads it.
+/// The placeholder for an identifier in a partition key. The crate `rights` reads this placeholder.
 const IDENTIFIER: &str = "{id}";
 
 /// The maximum length of a fixed name in a partition key. Identifiers are longer, or contain digits.
 const LONGEST_NAME: usize = 16;
 
-/// The file, and its lines.
+/// The open file, and the lines written to it.
 pub struct CallRecord(Mutex<Lines>);
 
 struct Lines {
@@ -48,13 +48,13 @@ struct Lines {
 }
 
 impl CallRecord {
-    /// Appends to this file.
+    /// Opens this file for appending.
     pub fn open(path: &Path) -> io::Result<Self> {
         let file = File::options().create(true).append(true).mode(0o600).open(path)?;
         Ok(Self(Mutex::new(Lines { file, known: HashSet::new() })))
     }
 
-    /// Forwards a function's request, and records it. S3 request bodies are not read.
+    /// Forwards a function's request, and records it. The bodies of S3 requests are not read.
     pub async fn pass(&self, function: &str, request: Request, body: &[u8], next: Next) -> Response {
         let target = request.headers().get("x-amz-target").and_then(|target| target.to_str().ok());
         if let Some(target) = target {
@@ -82,7 +82,7 @@ impl CallRecord {
         if lines.known.contains(&line) {
             return;
         }
-        // One write, so that a killed process leaves no partial line.
+        // Use a single write, so that a killed process leaves no partial line.
         if let Err(error) = lines.file.write_all(line.as_bytes()) {
             tracing::warn!("a function call could not be recorded: {error}");
         }
@@ -90,7 +90,7 @@ impl CallRecord {
     }
 }
 
-/// The parts of a request's member that name operation, resources and partition keys.
+/// The parts of a request's member that name the operation, resources and partition keys.
 fn naming(member: &str, value: &Value) -> Option<Value> {
     match value {
         Value::String(text) if member == "S" => key_pattern(text).map(Value::from),
@@ -98,7 +98,7 @@ fn naming(member: &str, value: &Value) -> Option<Value> {
         Value::Object(members) => {
             let is_query = members.contains_key("KeyConditionExpression");
             let kept = |(own, value): (&String, &Value)| {
-                // Only a query specifies its partition by an expression.
+                // Only queries specify their partition by an expression.
                 if own.starts_with("ExpressionAttribute") && !is_query {
                     return None;
                 }

@@ -1,7 +1,7 @@
-//! Authenticates callers of the AWS stand-ins. The stand-ins are web servers, so any page in a browser, any webhook
-//! endpoint on 127.0.0.1 and any user of the machine could send them requests. Each therefore requires a signature with
-//! credentials, which are created and written into `service.env` at each start, and refuses every request from a
-//! browser.
+//! Authentication for callers of the AWS stand-ins. The stand-ins are web servers, so any page in a browser, any
+//! webhook endpoint on 127.0.0.1 and any user of the machine could send them requests. Each stand-in therefore requires
+//! a signature with credentials, which are created and written to `service.env` at each start, and refuses every
+//! request from a browser.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -29,30 +29,31 @@ use crate::{
     signature::{Signature, SignatureError},
 };
 
-/// The maximum size of a body that is read to check its signature: DynamoDB's limit, which is the largest.
+/// The maximum size of a body that is read to check its signature: DynamoDB's limit, the largest of all.
 const MAX_REQUEST: usize = 16 * 1024 * 1024;
 
-/// Headers that only browsers send. `Sec-Fetch-Mode` is not among them: Node.js sends it as well, and no browser sends
-/// it alone.
+/// Headers that only browsers send. `Sec-Fetch-Mode` is not one of them: Node.js also sends it, and no browser sends it
+/// alone.
 const BROWSERS_OWN: [&str; 3] = ["sec-fetch-site", "sec-fetch-dest", "sec-fetch-user"];
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Refusal {
-    /// A page in a browser sent it.
+    /// A browser page sent the request.
     Browser,
-    /// It was sent to a host name: a page whose name resolves to this machine would have the same origin (DNS
-    /// rebinding).
+    /// The request was sent to a host name: a page whose host name resolves to this machine would have the same origin
+    /// (DNS rebinding).
     Host,
-    /// It has unknown credentials.
+    /// The request has unknown credentials.
     Stranger,
-    /// It is not signed, or not by the caller whose credentials it names.
+    /// The request is not signed, or was not signed by the caller whose credentials it names.
     Signature(SignatureError),
 }
 
 /// The callers that a server accepts.
 #[derive(Clone)]
 pub struct Callers {
-    /// By access key id. The map's hash is keyed, so that its timing reveals nothing about the ids.
+    /// The callers, keyed by access key id. The map's hash is keyed, so that lookup timing reveals nothing about the
+    /// ids.
     known: Arc<HashMap<String, Caller>>,
     /// The record of the functions' calls, in tests.
     record: Option<Arc<CallRecord>>,
@@ -67,7 +68,7 @@ struct Caller {
 }
 
 impl Callers {
-    /// The operator, with the credentials of `service.env`, and these functions.
+    /// Accepts these functions, and the operator with the credentials in `service.env`.
     pub fn new(
         operator: &Credentials,
         functions: &BTreeMap<String, Credentials>,
@@ -84,7 +85,7 @@ impl Callers {
     }
 }
 
-/// Lets through only requests that do not come from a browser and are signed by a known caller.
+/// Accepts only requests that do not come from a browser and are signed by a known caller.
 pub async fn with_credentials(State(callers): State<Callers>, request: Request, next: Next) -> Response {
     let (parts, body) = request.into_parts();
     if let Err(refusal) = from_this_machine(&parts.headers, &parts.uri) {
@@ -116,7 +117,7 @@ pub async fn with_credentials(State(callers): State<Callers>, request: Request, 
     }
 }
 
-/// Lets through only requests that do not come from a browser, for a server with separate authentication.
+/// Accepts only requests that do not come from a browser, for a server with its own authentication.
 pub async fn without_browsers(request: Request, next: Next) -> Response {
     match from_this_machine(request.headers(), request.uri()) {
         Ok(()) => next.run(request).await,
@@ -185,7 +186,7 @@ impl Refusal {
         }
     }
 
-    /// The refusal in the format of the service for which the request was signed.
+    /// The refusal in the format of the service that the request was signed for.
     fn answer(self, signature: &Signature) -> Response {
         if !signature.is_of_s3() {
             return self.into_response();

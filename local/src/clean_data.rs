@@ -9,18 +9,18 @@ use std::{
 
 use crate::data_folder::clean_command;
 
-/// A run's data. Other files in the folder are not removed.
+/// The files that belong to a run's data. Other files in the folder are not removed.
 const TABLE: [&str; 4] = ["table.db", "table.db-wal", "table.db-shm", "table.db-journal"];
 const SECRETS: &str = "secrets";
 const GEO_IP: &str = "geo-ip";
 const FOLDERS: [&str; 3] = [SECRETS, GEO_IP, "logs"];
 const FILES: [&str; 3] = ["service.env", "functions.json", "rotation.lock"];
-/// Temporary files from atomic writes, which a crash may leave behind.
+/// Temporary files that atomic writes may leave behind after a crash.
 const UNFINISHED: [&str; 3] = ["service.unfinished", "functions.unfinished", "room.unfinished"];
-/// The running service holds this lock. It is removed last, so that no service starts in the meantime.
+/// The lock that the running service holds. The lock is removed last, so that no service starts in the meantime.
 const LOCK: &str = "lock";
 
-/// Reasons why data was not removed, or not completely.
+/// Why data was not removed, or not completely.
 #[derive(Debug, thiserror::Error)]
 pub enum CleanError {
     #[error("{0} has no data from a local run, so nothing was removed.")]
@@ -40,8 +40,8 @@ fn at(path: &Path) -> impl FnOnce(io::Error) -> CleanError {
     move |source| CleanError::Io { path, source }
 }
 
-/// Removes the data in this folder, if no service uses it and a person confirms. If `confirmed` is `yes`, asks no
-/// question.
+/// Removes the data in this folder, if no service uses it and a person confirms. Asks no question if `confirmed` is
+/// `yes`.
 pub fn clean(folder: &Path, confirmed: &str) -> Result<(), CleanError> {
     if !folder.exists() {
         eprintln!("{} does not exist: there is nothing to remove.", folder.display());
@@ -68,7 +68,7 @@ fn lock(folder: &Path) -> Result<File, CleanError> {
     }
 }
 
-/// Asks for confirmation, and fails without it.
+/// Asks for confirmation, and fails if it is refused.
 fn confirm(folder: &Path) -> Result<(), CleanError> {
     eprintln!("This permanently removes from {}:\n{}", folder.display(), kept(folder));
     if !io::stdin().is_terminal() {
@@ -102,7 +102,7 @@ fn kept(folder: &Path) -> String {
     lines + "\n  the logs"
 }
 
-/// Removes a run's data, and the folder if nothing else is in it.
+/// Removes a run's data, and the folder itself if nothing else is in it.
 fn remove(folder: &Path) -> Result<(), CleanError> {
     let gone = |path: PathBuf, outcome: io::Result<()>| match outcome {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(at(&path)(error)),
@@ -124,7 +124,7 @@ fn remove(folder: &Path) -> Result<(), CleanError> {
         eprintln!("{} was kept, because it has other files: {}", folder.display(), left.join(", "));
         return Ok(());
     }
-    // A link that a person made is kept.
+    // If the folder is a symbolic link, keep it: a person made it.
     if folder.is_symlink() { Ok(()) } else { fs::remove_dir(folder).map_err(at(folder)) }
 }
 

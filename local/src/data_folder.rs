@@ -1,4 +1,4 @@
-//! A local deployment's data folder, with the table, secrets, logs and `service.env`.
+//! A local deployment's data folder, which contains the table, secrets, logs and `service.env`.
 
 use std::{
     fs::{self, DirBuilder, File, TryLockError},
@@ -9,7 +9,7 @@ use std::{
 
 use base::private_file;
 
-/// The folder, locked: only one instance of the service can use it.
+/// The folder, locked so that only one instance of the service can use it.
 #[derive(Debug)]
 pub struct DataFolder {
     root: PathBuf,
@@ -24,8 +24,8 @@ pub enum DataFolderError {
     Io { path: PathBuf, source: io::Error },
 }
 
-/// The command that removes the data in this folder. It always names the folder; otherwise, the default folder would be
-/// cleaned.
+/// The command that removes the data in this folder. The command always names the folder; otherwise, it would clean the
+/// default folder.
 pub fn clean_command(folder: &Path) -> String {
     format!("make clean-data DATA='{}'", folder.display().to_string().replace('\'', r"'\''"))
 }
@@ -39,8 +39,8 @@ fn at(path: &Path) -> impl FnOnce(io::Error) -> DataFolderError {
 impl DataFolder {
     /// Opens the folder, creating it if it is missing, and holds its lock until the process ends.
     ///
-    /// The last run's `service.env` is removed, since this run is not answering yet. Its logs are renamed to
-    /// `NAME.log.1`, which overwrites older ones.
+    /// The last run's `service.env` is removed, since this run is not serving requests yet. Its logs are renamed to
+    /// `NAME.log.1`, overwriting any older ones.
     pub fn open(root: &Path) -> Result<Self, DataFolderError> {
         make_private_folder(root)?;
         let root = fs::canonicalize(root).map_err(at(root))?;
@@ -62,12 +62,12 @@ impl DataFolder {
         Ok(folder)
     }
 
-    /// One file per secret.
+    /// The folder with one file per secret.
     pub fn secrets(&self) -> PathBuf {
         self.root.join("secrets")
     }
 
-    /// One file per process.
+    /// The folder with one file per process.
     pub fn logs(&self) -> PathBuf {
         self.root.join("logs")
     }
@@ -76,22 +76,22 @@ impl DataFolder {
         self.root.join("table.db")
     }
 
-    /// The store of published geo-IP databases.
+    /// The store for published geo-IP databases.
     pub fn geo_ip(&self) -> PathBuf {
         self.root.join("geo-ip")
     }
 
-    /// Addresses and credentials for clients.
+    /// The file with addresses and credentials for clients.
     pub fn service_env(&self) -> PathBuf {
         self.root.join("service.env")
     }
 
-    /// Each function's variables, for the functions that SAM runs.
+    /// Each function's variables, for functions that SAM runs.
     pub fn function_variables(&self) -> PathBuf {
         self.root.join("functions.json")
     }
 
-    /// Removes `service.env` and the functions' variables, which exist only while the service answers.
+    /// Removes `service.env` and the functions' variables, which exist only while the service is serving requests.
     pub fn withdraw_service_env(&self) -> Result<(), DataFolderError> {
         for path in [self.service_env(), self.function_variables()] {
             match fs::remove_file(&path) {
@@ -120,7 +120,7 @@ fn make_private_folder(path: &Path) -> Result<(), DataFolderError> {
     DirBuilder::new().recursive(true).mode(0o700).create(path).map_err(at(path))
 }
 
-/// Atomically writes a file that only its owner can read: after a crash it has the old content or the new.
+/// Atomically writes a file that only its owner can read: after a crash, it has either the old content or the new.
 pub fn write_private(path: &Path, content: &[u8]) -> Result<(), DataFolderError> {
     private_file::write(path, content).map_err(at(path))
 }

@@ -7,7 +7,7 @@ use std::{
     path::Path,
 };
 
-/// The space in bytes that the table may need for one write.
+/// The disk space that the table may need for one write, in bytes.
 const ROOM: usize = 1024 * 1024;
 
 /// Whether a write failed because the disk or the user's quota is full.
@@ -15,17 +15,17 @@ fn is_full(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
 }
 
-/// Whether a full disk is a direct or indirect cause of an error.
+/// Whether a full disk is a direct or indirect cause of this error.
 pub fn is_cause_of(error: &(dyn Error + 'static)) -> bool {
     let mut causes = std::iter::successors(Some(error), |error| (*error).source());
     causes.any(|error| error.downcast_ref().is_some_and(is_full))
 }
 
-/// Whether this folder has no room for a file of a megabyte. Writes such a file and removes it.
+/// Whether this folder lacks room for a one-megabyte file. Writes such a file and removes it.
 pub fn has_no_room(folder: &Path) -> bool {
     let path = folder.join("room.unfinished");
     let written = File::create(&path).and_then(|mut file| file.write_all(&[0; ROOM]).and_then(|()| file.sync_all()));
-    // A file that cannot be removed will be overwritten next time.
+    // If the file cannot be removed, the next check overwrites it.
     let _ = fs::remove_file(&path);
     written.is_err_and(|error| is_full(&error))
 }

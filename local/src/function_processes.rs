@@ -1,7 +1,7 @@
-//! The functions' processes: the same code as on AWS, each attached to the Runtime API at a separate address.
+//! The functions' processes, which run the same code as on AWS. Each polls the Runtime API at a separate address.
 //!
-//! As on Lambda, the first invocation of a function starts its process, and a process that is idle for a few minutes is
-//! ended. Lambda starts one process per concurrent invocation. Here, one process handles several concurrently (the
+//! As on Lambda, a function's first invocation starts its process, which is ended once it has been idle for a few
+//! minutes. Lambda starts one process per concurrent invocation. Here, one process handles several concurrently (the
 //! runtime's mode for Lambda Managed Instances), so a few processes run instead of hundreds.
 
 use std::{sync::Arc, time::Duration};
@@ -27,24 +27,25 @@ pub fn concurrency(function: &Function) -> usize {
         "token" | "list-event-types" | "show-delivery" => 16,
         // Concurrent publish requests share calls to the table.
         "publish-event" => 64,
-        // It waits for deliveries for as long as the reader asked. Up to twice an entity's `feed-waits` can be waiting
-        // at once: those that begin at the end of a window, and those of the next one. They leave a fifth for others. A
-        // waiting reader uses three or four of the open files that `preflight` allows.
+        // An invocation waits for deliveries for as long as the reader asked. Up to twice an entity's `feed-waits` can
+        // be in progress at once: those that begin at the end of one window, and those of the next. These waits leave a
+        // fifth of the invocations for others. A waiting reader uses three or four of the open files that `preflight`
+        // allows.
         "read-feed" => 512,
-        // It waits up to 10 s for a provider, while a person is waiting as well.
+        // An invocation waits up to 10 s for a provider while a person is waiting for the page.
         "provider-callback" => 16,
-        // One invocation does the work, and the others wait for its outcome.
+        // One invocation does the work, and the others wait for its result.
         "geo-ip-update" => 16,
         _ => 4,
     }
 }
 
-/// The idle time after which a function's process is ended. Lambda keeps an idle process for a few minutes; the
-/// processes of all functions together use almost a gigabyte.
+/// How long a function's process may be idle before it is ended. Lambda also keeps an idle process for a few minutes;
+/// together, the processes of all functions use almost a gigabyte.
 pub const IDLE_LIMIT: Duration = Duration::from_secs(2 * 60);
 
-/// A function's process, with the same variables as under SAM. It starts at its first use and ends after being idle for
-/// `idle_limit`.
+/// A function's process, with the same variables as under SAM. The process starts on first use and ends after being
+/// idle for `idle_limit`.
 pub fn process(
     group: &Arc<ProcessGroup>,
     programs: &Programs,
@@ -69,7 +70,7 @@ pub fn process(
         command.envs(&environment);
         command.envs(variables.iter().map(|(name, value)| (name, value)));
         command.env("AWS_LAMBDA_RUNTIME_API", &attachment.address);
-        // Unlike Lambda's, this Runtime API reports whether the client of a request is still waiting.
+        // Unlike Lambda's, this Runtime API reports whether a request's client is still waiting.
         command.env("CLIENT_PRESENCE", "true");
         attachment
     })
@@ -96,7 +97,7 @@ mod tests {
     fn the_waiting_readers_of_one_entity_leave_permits_to_others() {
         let template = Template::parse(include_str!("../../template.yaml")).expect("the project's template");
         let reader = template.function("read-feed").expect("declared");
-        // Waits that begin at the end of one window overlap those of the next.
+        // Waits that begin at the end of one window overlap with those of the next.
         let waits = 2 * Allowance::FeedWaits.limit();
         assert!(u32::try_from(concurrency(reader)).is_ok_and(|permits| permits > waits));
     }

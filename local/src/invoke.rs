@@ -1,5 +1,5 @@
-//! Invokes a function as Lambda does: with a limit on concurrency, the function's timeout, and an error if the process
-//! dies.
+//! Invoking functions as Lambda does: with a concurrency limit and the function's timeout, and with an error if the
+//! process dies.
 
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
@@ -23,7 +23,7 @@ pub struct Invoker {
 
 struct Worker {
     process: Supervised,
-    /// The number of permits, so that all of them can be acquired on shutdown.
+    /// The number of permits, so that a shutdown can acquire all of them.
     concurrency: usize,
     permits: Arc<Semaphore>,
     time_limit: Duration,
@@ -33,19 +33,19 @@ struct Worker {
 pub enum InvokeError {
     #[error("there is no function `{0}`")]
     Unknown(String),
-    /// The function itself reported an error.
+    /// The function reported an error.
     #[error("the function failed: {0}")]
     Failed(String),
     /// The process died during the invocation.
     #[error("the function's process ended")]
     Died,
-    /// The function timed out; its process is replaced, as on Lambda.
+    /// The function timed out; as on Lambda, its process is replaced.
     #[error("the function did not answer within {} s", .0.as_secs())]
     TimedOut(Duration),
 }
 
 impl Invoker {
-    /// An invoker of these functions, each with its process.
+    /// An invoker for these functions, each with its process.
     pub fn new(
         runtime_api: RuntimeApi,
         clock: SharedClock,
@@ -64,7 +64,7 @@ impl Invoker {
         Self { runtime_api, clock, functions: Arc::new(functions.collect()) }
     }
 
-    /// Whether there is such a function.
+    /// Whether a function with this name exists.
     pub fn knows(&self, function: &str) -> bool {
         self.functions.contains_key(function)
     }
@@ -74,14 +74,14 @@ impl Invoker {
         self.functions.get(function).map_or(0, |worker| *worker.process.deaths.borrow())
     }
 
-    /// Invokes a function and returns its answer. Waits for a permit while the function is busy.
+    /// Invokes a function and returns its response. If the function is busy, waits for a permit.
     ///
-    /// As on AWS, the invocation continues if the caller gives up, but the function can ask whether the caller has.
+    /// As on AWS, the invocation continues if the caller gives up, but the function can ask whether it has.
     pub async fn invoke(&self, function: &str, event: impl Into<Bytes>) -> Result<Bytes, InvokeError> {
         self.invoke_traced(function, event, None).await
     }
 
-    /// Invokes a function with the event's trace, in the form of `X-Amzn-Trace-Id`.
+    /// Invokes a function with the event's trace, in the format of `X-Amzn-Trace-Id`.
     pub async fn invoke_traced(
         &self,
         function: &str,
@@ -93,7 +93,7 @@ impl Invoker {
         let permit = permits.acquire_owned().await.map_err(|_| unknown())?;
         let invoker = self.clone();
         let function = function.to_owned();
-        // Dropped with this future, if the caller gives up.
+        // If the caller gives up, this future is dropped, and the caller with it.
         let caller = Caller::default();
         let event = Event { content: event.into(), trace, caller: caller.presence() };
         let running = tokio::spawn(async move {

@@ -1,5 +1,5 @@
-//! Lambda's `Invoke`, for tests, `aws lambda invoke` and `cargo lambda invoke`, and for events without a trigger here,
-//! such as events from the bus.
+//! Lambda's `Invoke`, for tests, `aws lambda invoke` and `cargo lambda invoke`, and for events that nothing triggers
+//! here, such as those from the event bus.
 //! <https://docs.aws.amazon.com/lambda/latest/api/API_Invoke.html>
 
 use std::time::Duration;
@@ -24,11 +24,11 @@ use crate::{
 /// Lambda's limit on an event.
 const MAX_EVENT: usize = 6 * 1024 * 1024;
 
-/// The delays before Lambda's two retries of an asynchronous event. On AWS they are one and two minutes, and events
-/// survive any failure.
+/// The delays before Lambda's two retries of an asynchronous event. On AWS, the delays are one and two minutes, and
+/// events survive any failure.
 const RETRY_DELAYS: [Duration; 2] = [Duration::from_millis(500), Duration::from_secs(1)];
 
-/// Answers authenticated requests until the process ends.
+/// Responds to authenticated requests until the process ends.
 pub async fn serve(listener: TcpListener, invoker: Invoker, callers: Callers) -> std::io::Result<()> {
     let service = Router::new()
         .route("/2015-03-31/functions/{function}/invocations", post(invoke))
@@ -64,7 +64,7 @@ async fn invoke(
 async fn answer(invoker: &Invoker, function: &str, event: Bytes, trace: Option<String>) -> Response {
     match invoker.invoke_traced(function, event, trace).await {
         Ok(answer) => answer.into_response(),
-        // As on AWS, the invocation of a failed function succeeds, and a header says that the function failed.
+        // As on AWS, invoking a function that fails still succeeds, and a header reports the failure.
         Err(InvokeError::Failed(error)) => {
             ([(HeaderName::from_static("x-amz-function-error"), "Unhandled")], error).into_response()
         }
@@ -73,7 +73,7 @@ async fn answer(invoker: &Invoker, function: &str, event: Bytes, trace: Option<S
     }
 }
 
-/// Invokes a function asynchronously: at most three times.
+/// Invokes a function asynchronously, at most three times.
 async fn until_it_succeeds(invoker: Invoker, function: String, event: Bytes, trace: Option<String>) {
     let mut delays = RETRY_DELAYS.into_iter();
     while let Err(error) = invoker.invoke_traced(&function, event.clone(), trace.clone()).await {

@@ -1,5 +1,5 @@
-//! Follows the functions' logs for the terminal: attempts, warnings and errors. If `LOG_LEVEL` is above `info`, the
-//! logs contain no attempts, so the terminal shows none.
+//! Following the functions' logs, so that the terminal shows attempts, warnings and errors. If `LOG_LEVEL` is above
+//! `info`, the logs contain no attempts, so the terminal shows none.
 
 use std::{
     collections::HashMap,
@@ -15,14 +15,14 @@ use tokio::{task, time};
 
 use crate::terminal::{DIM, Terminal, clock, colour_of, plain};
 
-/// The interval at which the files are read.
+/// How often the files are read.
 const POLL_INTERVAL: Duration = Duration::from_millis(200);
 /// The maximum number of bytes read from a file at a time. A longer line is not shown.
 const CHUNK: u64 = 1024 * 1024;
-/// The maximum length of a sentence shown, in characters. The log contains all of it.
+/// The maximum number of characters of a sentence that are shown. The log has the complete sentence.
 const SENTENCE: usize = 300;
 
-/// Shows new lines from the logs in this folder until the process ends.
+/// Shows new lines from this folder's logs until the process ends.
 pub async fn follow(folder: PathBuf, terminal: Terminal) {
     let mut files = LogFiles::from_now_on(folder);
     let mut ticks = time::interval(POLL_INTERVAL);
@@ -38,7 +38,7 @@ pub async fn follow(folder: PathBuf, terminal: Terminal) {
     }
 }
 
-/// The files of a folder, and the position up to which each was read.
+/// A folder's files, each with the position up to which it was read.
 struct LogFiles {
     folder: PathBuf,
     read: HashMap<PathBuf, u64>,
@@ -51,7 +51,7 @@ impl LogFiles {
         Self { folder, read }
     }
 
-    /// The lines to show that were added since the last call. An unreadable file is tried again next time.
+    /// The lines to show that were added since the last call. The next call tries again to read an unreadable file.
     fn new_lines(&mut self) -> Vec<String> {
         let mut shown = Vec::new();
         for path in logs(&self.folder) {
@@ -70,7 +70,7 @@ fn logs(folder: &Path) -> impl Iterator<Item = PathBuf> + use<> {
     entries.map(|entry| entry.path()).filter(|path| path.extension().is_some_and(|kind| kind == "log"))
 }
 
-/// The complete lines after the position `read`, which moves past them.
+/// The complete lines after the position `read`, which advances past them.
 fn added(path: &Path, read: &mut u64) -> io::Result<String> {
     if fs::metadata(path)?.len() <= *read {
         return Ok(String::new());
@@ -89,7 +89,7 @@ fn added(path: &Path, read: &mut u64) -> io::Result<String> {
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
-/// The members shown from a line.
+/// The members of a line that are shown.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Line {
@@ -109,7 +109,7 @@ struct Line {
     next_attempt_date: Option<String>,
 }
 
-/// A line of a function's log as it is shown, if it is shown.
+/// A line from a function's log, formatted for the terminal, if it is shown.
 fn line_of(function: &str, line: &str) -> Option<String> {
     // Most lines are not shown and need not be parsed as JSON.
     if !["\"attempted\"", "\"ERROR\"", "\"WARN\""].iter().any(|mark| line.contains(mark)) {

@@ -41,7 +41,8 @@ use clap::{Parser, Subcommand};
 
 use crate::test_overrides::TestOverrides;
 
-/// A call to the table allocates several thousand small objects; the system's allocator took up a fifth of the time.
+/// Each call to the table allocates several thousand small objects, and the system's allocator used a fifth of the
+/// time.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
@@ -51,10 +52,10 @@ pub struct Arguments {
     /// The port of the service on 127.0.0.1.
     #[arg(long, env = "PORT", default_value_t = 9000, value_parser = port)]
     port: u16,
-    /// The folder for table, secrets and logs.
+    /// The folder for the table, secrets and logs.
     #[arg(long, env = "DATA", default_value = ".local")]
     data: PathBuf,
-    /// The project's folder, with template.yaml.
+    /// The project's folder, which contains template.yaml.
     #[arg(long, default_value = ".")]
     project: PathBuf,
     /// Show no lines for requests, attempts and faults of functions (1 or 0).

@@ -1,4 +1,4 @@
-//! A run's plan: template, functions and settings, read and checked before anything starts.
+//! A run's plan: the template, the functions and the settings, read and checked before anything starts.
 
 use auth::signing::SigningAlgorithm;
 use base::{environment, logging::LogSettings};
@@ -31,19 +31,19 @@ pub struct Plan<'a> {
     pub template: Template,
     /// The functions that run.
     pub functions: Vec<Function>,
-    /// Their programs.
+    /// The functions' programs.
     pub programs: Programs,
     /// The values of the template's parameters.
     pub settings: Settings,
     /// The algorithm for new token signing keys.
     pub signing_algorithm: SigningAlgorithm,
-    /// The lifetime of tokens, in seconds.
+    /// How long tokens are valid, in seconds.
     pub token_lifetime: u32,
     /// The ports and programs that a test chooses.
     pub overrides: &'a TestOverrides,
 }
 
-/// Reasons why a plan cannot be made.
+/// Why a plan cannot be made.
 #[derive(Debug, thiserror::Error)]
 pub enum PlanError {
     #[error(transparent)]
@@ -73,7 +73,8 @@ impl<'a> Plan<'a> {
         if matches!(settings.geo_ip_store, Some(StoreAddress::S3 { .. })) && overrides.s3.is_none() {
             return Err(PlanError::NoS3);
         }
-        // The functions read these themselves. Report a fault here, before it makes a function fail to start.
+        // The functions read these settings themselves. Reading them here reports a fault before it makes a function
+        // fail to start.
         type Issuing = (TokenSettings, SigningSettings, GuessSettings);
         type Sending = (AddressRules, ScheduleSettings, BreakerSettings, ShareSettings);
         type Panel = (FrameAncestors, PanelLook);
@@ -94,7 +95,7 @@ impl<'a> Plan<'a> {
     }
 }
 
-/// The functions of these names, or all.
+/// The functions with these names, or all functions.
 fn chosen(template: &Template, only: Option<&[String]>) -> Result<Vec<Function>, PlanError> {
     let Some(names) = only else { return Ok(template.functions().to_vec()) };
     let function = |name: &String| template.function(name).cloned().ok_or_else(|| PlanError::NoFunction(name.clone()));

@@ -1,4 +1,4 @@
-//! The ports of the gateway and of the stand-ins for AWS.
+//! The ports of the gateway and of the AWS stand-ins.
 
 use std::{
     io,
@@ -12,19 +12,19 @@ use crate::test_overrides::TestOverrides;
 
 /// A port on which this process listens.
 pub struct Port {
-    /// Takes connections.
+    /// The listener that accepts connections.
     pub listener: TcpListener,
-    /// The address on which it listens.
+    /// The address that the port listens on.
     pub address: SocketAddr,
 }
 
-/// All ports, opened before anything starts, so that each part can get the others' addresses.
+/// All ports, opened before anything starts, so that each part knows the others' addresses.
 pub struct Ports {
-    /// The gateway's.
+    /// The port of the gateway.
     pub gateway: Port,
-    /// The table's.
+    /// The port of the table.
     pub table: Port,
-    /// The port of queues and secrets.
+    /// The port of the queues and the secrets.
     pub services: Port,
     /// The port of the Lambda API.
     pub lambda: Port,
@@ -36,10 +36,10 @@ pub struct Ports {
 /// startup, and a client that finds the backlog full retries only after one second, then three, then seven.
 const WAITING_CONNECTIONS: u32 = 4096;
 
-/// Reasons why a port cannot be opened.
+/// Why a port cannot be opened.
 #[derive(Debug, thiserror::Error)]
 pub enum PortError {
-    /// Another process has it.
+    /// Another process is using the port.
     #[error("port {0} is in use; stop the program that uses it, or choose another port with PORT=")]
     Taken(u16),
     /// The system refuses the port for another reason.
@@ -56,7 +56,7 @@ impl Port {
     pub fn open(host: Ipv4Addr, port: u16) -> Result<Self, PortError> {
         let open = || -> io::Result<Self> {
             let socket = TcpSocket::new_v4()?;
-            // The last run's connections in TIME_WAIT do not block the port.
+            // Without this option, the last run's connections in TIME_WAIT would block the port.
             socket.set_reuseaddr(true)?;
             socket.bind((host, port).into())?;
             let listener = socket.listen(WAITING_CONNECTIONS)?;
@@ -68,15 +68,15 @@ impl Port {
         })
     }
 
-    /// Its address as a URL.
+    /// The port's address as a URL.
     pub fn url(&self) -> String {
         format!("http://{}", self.address)
     }
 }
 
 impl Ports {
-    /// Opens this port on 127.0.0.1 for the gateway. A stand-in gets the port on 127.0.0.1 that a test chooses, or
-    /// otherwise a free port on `host`.
+    /// Opens this port on 127.0.0.1 for the gateway. Each stand-in listens on the port on 127.0.0.1 that a test chose,
+    /// or otherwise on a free port on `host`.
     pub fn open(gateway: u16, host: Ipv4Addr, overrides: &TestOverrides) -> Result<Self, PortError> {
         let placed = |port: Option<u16>| match port {
             Some(port) => Port::open(Ipv4Addr::LOCALHOST, port),
@@ -92,10 +92,10 @@ impl Ports {
     }
 }
 
-/// The AWS stand-ins' host: a loopback address that no webhook may reach.
+/// The host of the AWS stand-ins: a loopback address that no webhook can reach.
 ///
-/// Linux has all of 127.0.0.0/8. macOS has only 127.0.0.1, unless `ifconfig lo0 alias` adds more. If webhooks may reach
-/// every address, only the stand-ins' credentials protect them.
+/// Linux has all of 127.0.0.0/8. macOS has only 127.0.0.1, unless `ifconfig lo0 alias` adds others. If webhooks may
+/// reach every address, only the stand-ins' credentials protect them.
 pub fn out_of_reach(rules: &AddressRules) -> Ipv4Addr {
     let free = |host: Ipv4Addr| !rules.permit(host.into()) && net::TcpListener::bind((host, 0)).is_ok();
     (1..10).map(|last| Ipv4Addr::new(127, 0, 0, last)).find(|host| free(*host)).unwrap_or_else(|| {

@@ -8,14 +8,14 @@ use std::{
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use template::{Function, Template, TemplateError};
 
-/// Missing requirements of a run.
+/// A requirement of a run that is missing.
 #[derive(Debug, thiserror::Error)]
 pub enum Missing {
     #[error("there is no template.yaml in {0}; run this in the project's folder, or name it with --project")]
     Project(PathBuf),
     #[error("template.yaml cannot be used")]
     Template(#[source] TemplateError),
-    /// The functions' program.
+    /// The functions' program is missing.
     #[error(
         "{0} is not built; `make run` builds everything, as does `cargo build --package local --package \
          local-functions --bins`"
@@ -31,14 +31,14 @@ pub fn template(project: &Path) -> Result<Template, Missing> {
 /// The functions' programs.
 #[derive(Debug, Clone)]
 pub enum Programs {
-    /// One program with all functions, selected by `argv[0]`.
+    /// One program that contains all functions, selected by `argv[0]`.
     One(PathBuf),
     /// A folder with one program for each function, as in a deployment.
     Each(PathBuf),
 }
 
 impl Programs {
-    /// One program for each function in this folder, or by default the common program next to this one.
+    /// The programs in this folder, one for each function, or by default the common program next to this one.
     pub fn find(folder: Option<&Path>, functions: &[Function]) -> Result<Self, Missing> {
         let programs = match folder {
             Some(folder) => Self::Each(absolute(folder)),
@@ -48,7 +48,7 @@ impl Programs {
         missing.map_or(Ok(programs), |program| Err(Missing::Program(program)))
     }
 
-    /// A function's program.
+    /// The program that runs a function.
     pub fn of(&self, function: &Function) -> PathBuf {
         match self {
             Self::One(program) => program.clone(),
@@ -57,17 +57,17 @@ impl Programs {
     }
 }
 
-/// An absolute path, since the functions' processes may run in another folder.
+/// The path must be absolute, since the functions' processes may run in another folder.
 fn absolute(path: &Path) -> PathBuf {
     std::path::absolute(path).unwrap_or_else(|_| path.to_owned())
 }
 
-/// More open files than full load needs, and no more than a system with an "unlimited" limit accepts.
+/// More open files than full load needs, but no more than a system with an "unlimited" limit accepts.
 const ENOUGH: u64 = 10_240;
 
-/// Raises the open-file limit for this process and its children. Each function's poll and each request to a receiver is
-/// a connection, and a busy dispatcher needs more than the usual soft limit (1024, or 256). If the system allows less,
-/// full load reaches that limit.
+/// Raises the open-file limit for this process and its children. Each poll of a function and each request to a receiver
+/// is a connection, and a busy dispatcher needs more of them than the usual soft limit (1024, or 256). If the system
+/// allows fewer, full load hits that limit.
 pub fn allow_many_open_files() {
     let Ok((soft, hard)) = getrlimit(Resource::RLIMIT_NOFILE) else { return };
     let wanted = hard.min(ENOUGH).max(soft);

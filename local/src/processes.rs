@@ -1,10 +1,10 @@
-//! Child processes: started in one process group on first use, restarted when they die, ended when they are idle, and
-//! never left behind.
+//! Child processes: started in one process group on first use, restarted when they die, ended when idle, and never left
+//! behind.
 //!
-//! The group's leader is a guard, a shell that waits for a pipe from this process to close and then kills the whole
-//! group. The kernel closes the pipe however this process ends, so not even SIGKILL leaves children behind. Being in a
-//! separate group, the children do not receive the terminal's Ctrl-C either: only this process receives it, and shuts
-//! down in order.
+//! The group's leader is a guard: a shell that waits for a pipe from this process to close, then kills the whole group.
+//! However this process ends, the kernel closes the pipe, so not even SIGKILL leaves children behind. The children are
+//! in a separate group, so they do not receive the terminal's Ctrl-C; only this process receives it, and shuts down in
+//! order.
 
 use std::{
     ffi::OsStr,
@@ -28,8 +28,8 @@ use tokio::{
 
 const GUARD: &str = r#"trap "" INT TERM HUP; read -r _; kill -KILL 0"#;
 
-/// The first and the longest wait between a death and the restart. The wait doubles with each death, and is reset once
-/// a process has lived longer than `LAST_RESTART`.
+/// The shortest and the longest wait between a death and the restart. The wait doubles with each death, and starts over
+/// once a process has lived longer than `LAST_RESTART`.
 const FIRST_RESTART: Duration = Duration::from_millis(50);
 const LAST_RESTART: Duration = Duration::from_secs(5);
 /// How long an idle process has to end before it is killed.
@@ -42,32 +42,32 @@ pub struct ProcessGroup {
     ending: watch::Sender<bool>,
 }
 
-/// A child that is started on first use, restarted when it dies, and ended when it is idle.
+/// A child process that is started on first use, restarted when it dies, and ended when idle.
 #[derive(Clone)]
 pub struct Supervised {
-    /// How often the process has died. Each time, its work is lost.
+    /// The number of times that the process has died. Each time, the work in progress is lost.
     pub deaths: watch::Receiver<u64>,
     demand: watch::Sender<Demand>,
     restart: Arc<Notify>,
 }
 
-/// The uses of a process.
+/// The number of uses of a process, and how long it has been idle.
 #[derive(Debug)]
 struct Demand {
     uses: usize,
-    /// When the last use ended, or the process started.
+    /// When the last use ended or the process started.
     idle_since: Instant,
-    /// Whether the process is running. If not, a use wakes the task that starts it.
+    /// Whether the process is running. If it is not running, a use wakes the task that starts it.
     runs: bool,
 }
 
-/// A use of a process: until it is dropped, the process is kept running.
+/// A use of a process, which keeps the process running until it is dropped.
 pub struct Use(watch::Sender<Demand>);
 
 /// The source of a process's work.
 pub trait WorkSource: Send + 'static {
-    /// Detaches the process if it has no work in progress, and returns whether it did. Later work waits for the next
-    /// process.
+    /// Detaches the process if it has no work in progress, and returns whether it did. Work that arrives later waits
+    /// for the next process.
     fn leave(&self) -> bool;
 }
 
@@ -75,7 +75,7 @@ pub trait WorkSource: Send + 'static {
 enum End {
     /// It died or failed to start, for this reason.
     Died(String),
-    /// It was idle.
+    /// It was ended for being idle.
     Idle,
 }
 
@@ -105,7 +105,7 @@ impl Drop for Use {
     }
 }
 
-/// Waits until the process has been idle for this time.
+/// Waits until the process has been idle this long.
 async fn idle(demand: &watch::Sender<Demand>, limit: Duration) {
     loop {
         let left = {
@@ -134,7 +134,7 @@ impl ProcessGroup {
         Ok(Arc::new(Self { guard: Mutex::new((guard, pipe)), id, logs, ending: watch::Sender::new(false) }))
     }
 
-    /// A command whose process will belong to the group, with only the environment that every program needs.
+    /// A command whose process will belong to the group, with only the environment variables that every program needs.
     fn command(&self, name: &str, program: impl AsRef<OsStr>) -> io::Result<Command> {
         let log = File::options().create(true).append(true).open(self.logs.join(format!("{name}.log")))?;
         let mut command = Command::new(program);
@@ -148,8 +148,9 @@ impl ProcessGroup {
         Ok(command)
     }
 
-    /// Keeps `program` running from its first use until it has been idle for `idle_limit`. `prepare` sets arguments and
-    /// environment at every start; the work source that it returns is dropped as soon as that process has ended.
+    /// Keeps `program` running from its first use until it has been idle for `idle_limit`. `prepare` sets the arguments
+    /// and the environment at every start; the work source that it returns is dropped as soon as that process has
+    /// ended.
     pub fn keep_running<W: WorkSource>(
         self: &Arc<Self>,
         name: &str,
@@ -181,7 +182,7 @@ impl ProcessGroup {
                 }
                 let End::Died(ended) = ended else {
                     wait = FIRST_RESTART;
-                    // A use that began while the process was shutting down is already counted.
+                    // A use that began while the process was shutting down has already been counted.
                     tokio::select! {
                         _ = wanted.wait_for(|demand| demand.uses > 0) => continue,
                         _ = ending.changed() => return,
@@ -255,19 +256,19 @@ impl ProcessGroup {
     }
 }
 
-/// Asks a process to end, and kills it if it does not.
+/// Asks a process to end, and kills it if it keeps running.
 async fn end_idle(child: &mut Child) {
     if let Some(id) = child.id().and_then(|id| id.try_into().ok()) {
         // The process may have ended just now.
         let _ = kill(Pid::from_raw(id), Signal::SIGTERM);
     }
     if time::timeout(LAST_WORK, child.wait()).await.is_err() {
-        // It has no work in progress. If it survives this, the guard will kill it.
+        // The process has no work in progress. If it survives this kill, the guard will kill it.
         let _ = child.kill().await;
     }
 }
 
-/// The environment variables of this process that a program may need: the paths of tools and temporary files, and the
+/// The environment variables of this process that any program may need: the paths of tools and temporary files, and the
 /// trusted certificate authorities.
 #[expect(clippy::disallowed_methods, reason = "passed to other programs, and not used for a decision here")]
 fn inherited() -> impl Iterator<Item = (String, std::ffi::OsString)> {
@@ -282,7 +283,7 @@ mod tests {
 
     use super::*;
 
-    /// A work source that can be busy and counts its attached processes.
+    /// A work source that can be busy, and that counts the processes attached to it.
     struct CountedUse {
         present: Arc<AtomicUsize>,
         busy: Arc<AtomicUsize>,
@@ -310,10 +311,10 @@ mod tests {
     }
 
     const IDLE: Duration = Duration::from_millis(20);
-    /// Longer than any machine needs.
+    /// Longer than any machine needs for a test.
     const LONG: Duration = Duration::from_secs(300);
 
-    /// A supervised shell with this script.
+    /// A supervised shell that runs this script.
     fn supervised(script: &'static str) -> Fixture {
         let logs = tempfile::tempdir().expect("a temporary folder");
         let group = ProcessGroup::start(logs.path().to_owned()).expect("a shell starts");

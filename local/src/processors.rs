@@ -4,7 +4,7 @@ use std::{fs, time::Duration};
 
 use tokio::time;
 
-/// How long idleness is measured.
+/// How long to measure idleness.
 const PERIOD: Duration = Duration::from_millis(500);
 /// The share of all processor time that must be idle.
 const IDLE_PERCENT: u64 = 25;
@@ -17,17 +17,17 @@ struct ProcessorTime {
 }
 
 impl ProcessorTime {
-    /// The time so far; `None` on a system other than Linux.
+    /// The processor time used so far; `None` on any system but Linux.
     fn now() -> Option<Self> {
         Self::read(&fs::read_to_string("/proc/stat").ok()?)
     }
 
-    /// Reads the first line of `/proc/stat`: `cpu`, and the ticks that all processors spent in each state. They are
-    /// idle in the fourth state, and also in the fifth, while waiting for a disk.
+    /// Reads the first line of `/proc/stat`: `cpu`, then the ticks that all processors have spent in each state.
+    /// Processors are idle in the fourth state and, while waiting for a disk, in the fifth.
     /// <https://man7.org/linux/man-pages/man5/proc_stat.5.html>
     fn read(stat: &str) -> Option<Self> {
         let ticks = stat.lines().next()?.strip_prefix("cpu ")?.split_whitespace();
-        // The eight states are disjoint; the two after them are parts of others.
+        // The first eight states are disjoint; the next two are contained in others.
         let ticks = ticks.take(8).map(str::parse).collect::<Result<Vec<u64>, _>>().ok()?;
         Some(Self { all: ticks.iter().sum(), idle: ticks.get(3)? + ticks.get(4)? })
     }
@@ -39,8 +39,8 @@ impl ProcessorTime {
     }
 }
 
-/// Waits until a quarter of the machine's processor time has been idle for half a second. If this cannot be measured,
-/// just waits half a second.
+/// Waits until a quarter of the machine's processor time has been idle for half a second. If idleness cannot be
+/// measured, waits half a second.
 pub async fn until_idle() {
     loop {
         let earlier = ProcessorTime::now();

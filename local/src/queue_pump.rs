@@ -1,15 +1,15 @@
-//! Lambda's event source mapping: receives messages from a queue, invokes the function with them, and deletes the
-//! handled ones.
+//! Lambda's event source mapping: receives messages from a queue, invokes the function with them, and deletes those
+//! that succeed.
 //!
 //! The queue is in this process and wakes the pump. While the machine has idle processors, each message is passed to
-//! the function at once and on its own. While it has none, the pump gathers messages for a moment or until an
-//! invocation ends: one invocation with ten messages costs a fraction of ten invocations, and each message would have
-//! had to wait for a processor anyway.
+//! the function immediately and alone. While it has none, the pump gathers messages for a moment or until an invocation
+//! ends: one invocation with ten messages costs a fraction of ten invocations, and each message would have to wait for
+//! a processor anyway.
 //!
-//! On Lambda, each invocation has a separate processor. Here they share the machine's, so only a few may work at once:
-//! with more, every attempt takes so long that the dispatcher considers its endpoint slow. An invocation that is only
-//! waiting for slow endpoints needs no processor. After a few seconds, it gives up its permit as soon as the machine
-//! has idle processors, or half a minute later at the latest.
+//! On Lambda, each invocation has its own processor. Here, invocations share the machine's processors, so only a few
+//! may work at once: with more, every attempt would take so long that the dispatcher would consider the endpoint slow.
+//! An invocation that is only waiting for slow endpoints needs no processor. After a few seconds, such an invocation
+//! gives up its permit as soon as the machine has idle processors, or half a minute later at the latest.
 
 use std::{
     collections::{BTreeMap, HashSet},
@@ -36,18 +36,18 @@ use crate::{
     processors,
 };
 
-/// The longest that an SQS receive can wait.
+/// The longest wait that an SQS receive allows.
 const WAIT: Duration = Duration::from_secs(20);
 /// The maximum number of messages that an SQS receive returns.
 const RECEIVED_AT_ONCE: usize = 10;
-/// How long the pump gathers messages at most while all processors are busy.
+/// The maximum time for which the pump gathers messages while all processors are busy.
 const GATHERING: Duration = Duration::from_millis(10);
 
-/// How many of a queue's invocations may work at once, for each processor.
+/// How many of a queue's invocations may work at once per processor.
 const WORKING_PER_PROCESSOR: usize = 3;
-/// The age at which an invocation may give up its permit: one with fast exchanges ends sooner.
+/// The age at which an invocation may give up its permit; one with fast exchanges ends sooner.
 const WORKS_FOR: Duration = Duration::from_secs(3);
-/// How much longer it keeps its permit on a busy machine.
+/// How much longer an invocation keeps its permit on a busy machine.
 const KEEPS_FOR: Duration = Duration::from_secs(30);
 
 /// Moves messages from one queue to one function.
@@ -82,7 +82,7 @@ struct Failure {
 }
 
 impl QueuePump {
-    /// Pumps from the trigger's queue to the function that declares it until the process ends.
+    /// Pumps messages from the trigger's queue to the function that declares the trigger, until the process ends.
     pub fn start(function: &str, trigger: &template::QueueTrigger, queues: Queues, invoker: Invoker) {
         let processors = thread::available_parallelism().map_or(1, usize::from);
         let maximum_concurrency = trigger.maximum_concurrency.try_into().unwrap_or(Semaphore::MAX_PERMITS);
@@ -106,7 +106,7 @@ impl QueuePump {
         let processors = thread::available_parallelism().map_or(1, usize::from);
         while let Ok(permit) = Arc::clone(&self.batches).acquire_owned().await {
             if self.maximum_concurrency - self.batches.available_permits() > processors {
-                // The pump also continues after a timeout.
+                // The pump continues after a timeout, too.
                 let _ = time::timeout(GATHERING, self.ended.notified()).await;
             }
             let Ok(working) = Arc::clone(&self.working).acquire_owned().await else { return };
@@ -144,7 +144,7 @@ impl QueuePump {
         let mut failed = pin!(self.failed(&messages));
         let gives_up_its_place = async {
             time::sleep(WORKS_FOR).await;
-            // The permit is also given up after a timeout.
+            // The permit is given up after a timeout, too.
             let _ = time::timeout(KEEPS_FOR, processors::until_idle()).await;
         };
         let failed = select! {
@@ -163,14 +163,15 @@ impl QueuePump {
                     }
                 }
             }
-            // The messages are received again after their visibility timeout.
+            // The messages become visible again after their visibility timeout.
             Err(reason) => tracing::warn!("{}: {reason}", self.function),
         }
         drop(permit);
         self.ended.notify_one();
     }
 
-    /// Invokes the function with these messages. Returns the identifiers of those that failed, or why all failed.
+    /// Invokes the function with these messages. Returns the identifiers of the messages that failed, or why all of
+    /// them failed.
     async fn failed(&self, messages: &[Received]) -> Result<HashSet<String>, String> {
         let records: Vec<Value> = messages.iter().map(|received| self.record(received)).collect();
         let event = json!({ "Records": records }).to_string();
@@ -179,14 +180,14 @@ impl QueuePump {
         if !self.reports_failures {
             return Ok(HashSet::new());
         }
-        // An empty or null answer means that nothing failed.
+        // An empty or null response means that nothing failed.
         let answer: Option<Answer> = serde_json::from_slice(&answer)
             .map_err(|error| format!("its answer is not a list of failed messages: {error}"))?;
         let failures = answer.unwrap_or_default().batch_item_failures;
         Ok(failures.into_iter().map(|failure| failure.item_identifier).collect())
     }
 
-    /// A message as it appears in Lambda's event. <https://docs.aws.amazon.com/lambda/latest/dg/with-sqs.html>
+    /// A message in the format of Lambda's event. <https://docs.aws.amazon.com/lambda/latest/dg/with-sqs.html>
     fn record(&self, received: &Received) -> Value {
         let message = &received.message;
         let attributes = message.attributes.iter().map(|(name, attribute)| {

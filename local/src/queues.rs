@@ -6,7 +6,7 @@ use queue::{Queues, Refusal};
 use serde_json::json;
 use template::Queue;
 
-/// A queue of the template that cannot be created.
+/// A template's queue that cannot be created.
 #[derive(Debug, thiserror::Error)]
 #[error("template.yaml: the queue {queue} cannot be created here")]
 pub struct QueueError {
@@ -17,7 +17,7 @@ pub struct QueueError {
 /// Creates the queues that the template declares.
 pub fn create(queues: &Queues, declared: &[Queue]) -> Result<(), QueueError> {
     let mut declared: Vec<_> = declared.iter().collect();
-    // A dead-letter queue must exist before the queue that names it.
+    // A dead-letter queue must exist before any queue that names it.
     declared.sort_by_key(|queue| queue.dead_letter.is_some());
     declared.into_iter().try_for_each(|queue| {
         let name = &queue.logical_id;

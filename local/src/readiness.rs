@@ -1,4 +1,4 @@
-//! Waits until the service answers: the demo application gets a token and uses it. Other functions start with their
+//! Waiting until the service is ready: the demo application gets a token and uses it. Other functions start on their
 //! first request, within hundredths of a second.
 
 use std::{
@@ -22,15 +22,15 @@ use tokio::time;
 
 use crate::invoke::Invoker;
 
-/// The time limit. An idle machine takes a second.
+/// The time limit for the whole wait. An idle machine needs a second.
 const LIMIT: Duration = Duration::from_secs(60);
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
-/// How many deaths of a process before its first answer make the start fail.
+/// If a process dies this many times before its first response, the start fails.
 const HOPELESS: u64 = 3;
 /// The functions that the demo application calls.
 const ASKED: [&str; 2] = ["token", "list-event-types"];
 
-/// Reasons why the service is not ready.
+/// Why the service is not ready.
 #[derive(Debug, thiserror::Error)]
 pub enum NotReady {
     /// A function's process keeps dying.
@@ -40,7 +40,7 @@ pub enum NotReady {
         /// The last error or status.
         last: String,
     },
-    /// The demo application gets no token, or the token is refused.
+    /// The demo application gets no token, or its token is refused.
     #[error("the demo application cannot use the service ({last}); see the logs in the data folder")]
     Application {
         /// The last error or status.
@@ -56,12 +56,12 @@ pub struct Probe {
 }
 
 impl Probe {
-    /// A probe for the service behind this gateway.
+    /// A readiness check for the service behind this gateway.
     pub fn new(gateway: SocketAddr, invoker: Invoker) -> Self {
         Self { client: Client::builder(TokioExecutor::new()).build_http(), gateway, invoker, begun: Instant::now() }
     }
 
-    /// Returns once the demo application gets its answers.
+    /// Returns once the demo application gets its responses.
     pub async fn wait(self, demo: &Credentials) -> Result<(), NotReady> {
         loop {
             let last = match self.use_token(demo).await {
@@ -87,7 +87,7 @@ impl Probe {
         let (status, body) = self.send(request).await?;
         let token: Value = serde_json::from_slice(&body).unwrap_or_default();
         let Some(token) = token["access_token"].as_str() else {
-            // The owner may have ended the secret. Any answer from the service is enough here.
+            // The owner may have revoked the secret. Any response from the service is enough here.
             return if status == StatusCode::UNAUTHORIZED {
                 Ok(())
             } else {

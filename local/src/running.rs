@@ -1,4 +1,4 @@
-//! The running service, and its orderly end.
+//! The running service, and its orderly shutdown.
 
 use std::{future::Future, io, time::Duration};
 
@@ -13,21 +13,21 @@ use crate::{
 /// How long running invocations have to finish.
 const SHUTDOWN_GRACE: Duration = Duration::from_secs(5);
 
-/// The parts that must be kept while the service runs.
+/// The parts that must live as long as the service.
 pub struct Running {
     pub gateway: RunningGateway,
     pub invoker: Invoker,
     pub _table: TableServer,
 }
 
-/// The gateway in its task.
+/// The gateway, running in its own task.
 pub struct RunningGateway {
     pub end: JoinHandle<io::Result<()>>,
     /// Closes the gateway when it is dropped.
     pub close: oneshot::Sender<()>,
 }
 
-/// Reasons why the service ended unexpectedly.
+/// Why the service ended unexpectedly.
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {
     #[error("the gateway ended")]
@@ -39,7 +39,7 @@ pub enum RunError {
 }
 
 impl Running {
-    /// Waits until the service is asked to stop, then lets running requests and invocations finish.
+    /// Waits until the service is asked to stop, then lets requests and invocations in progress finish.
     pub async fn until(
         self,
         shutdown: &mut (impl Future<Output = io::Result<()>> + Unpin),

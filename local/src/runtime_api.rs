@@ -1,12 +1,13 @@
-//! Lambda's Runtime API: a function's process polls it for invocations and posts the answers.
+//! Lambda's Runtime API, which a function's process polls for invocations, and to which it posts the results.
 //! <https://docs.aws.amazon.com/lambda/latest/dg/runtimes-api.html>
 //!
-//! The protocol has no credentials, but the address may have a path. The path begins with a key that is created at each
-//! start and that only the functions' environments contain. Every process has a separate address, numbered by its
-//! start. When a process ends, its invocations fail at once, and waiting ones go to the next process. A late request
-//! from an ended process gets no invocation. If a poll's connection closes, no invocation is lost.
+//! The protocol has no credentials, but the address can include a path. This path begins with a key that is created at
+//! each start and that only the functions' environments contain. Every process has its own address, numbered in the
+//! order of starting. When a process ends, its running invocations fail immediately, and waiting ones go to the next
+//! process. A late request from an ended process gets no invocation. If a poll's connection closes, no invocation is
+//! lost.
 //!
-//! Lambda does not report whether an invocation's caller is still waiting. Here a function can ask, since the gateway
+//! Lambda does not report whether an invocation's caller is still waiting. Here, a function can ask, since the gateway
 //! knows its clients' connections.
 
 mod invocations;
@@ -37,14 +38,14 @@ use crate::{
     processes::WorkSource,
 };
 
-/// Lambda's limit on an answer.
+/// Lambda's limit on the size of a response.
 const MAX_ANSWER: usize = 6 * 1024 * 1024;
 
-/// The Runtime API for all functions.
+/// The Runtime API of all functions.
 #[derive(Clone)]
 pub struct RuntimeApi {
     address: SocketAddr,
-    /// The beginning of the path of every process's address.
+    /// The key with which the path of every process's address begins.
     key: Arc<str>,
     functions: Arc<HashMap<String, Arc<Invocations>>>,
     random: SharedRandom,
@@ -53,16 +54,16 @@ pub struct RuntimeApi {
 /// An event for a function.
 pub struct Event {
     pub content: Bytes,
-    /// Its trace, in the form of `X-Amzn-Trace-Id`.
+    /// The event's trace, in the format of `X-Amzn-Trace-Id`.
     pub trace: Option<String>,
     pub caller: Presence,
 }
 
-/// A process that is served at a separate address until this is dropped.
+/// A process that is served at its own address until this is dropped.
 pub struct Attachment {
     invocations: Arc<Invocations>,
     process: u64,
-    /// The process's `AWS_LAMBDA_RUNTIME_API`.
+    /// The process's value of `AWS_LAMBDA_RUNTIME_API`.
     pub address: String,
 }
 
@@ -77,7 +78,7 @@ impl RuntimeApi {
             .route("/{key}/{function}/{process}/2018-06-01/runtime/invocation/next", get(next))
             .route("/{key}/{function}/{process}/2018-06-01/runtime/invocation/{id}/{outcome}", post(complete))
             .route("/{key}/{function}/{process}/2018-06-01/runtime/invocation/{id}/caller", get(caller))
-            // The function's log contains the error, and its process ends.
+            // The function's log has the error already, and its process ends.
             .route("/{key}/{function}/{process}/2018-06-01/runtime/init/error", post(async || StatusCode::ACCEPTED))
             .layer(middleware::from_fn_with_state(Arc::clone(&api.key), with_key))
             .layer(middleware::from_fn(callers::without_browsers))
@@ -95,7 +96,7 @@ impl RuntimeApi {
         Attachment { invocations, process, address }
     }
 
-    /// Invokes the function as soon as its process polls, and waits for the answer. If the caller gives up before the
+    /// Invokes the function as soon as its process polls, and waits for the result. If the caller gives up before the
     /// poll, the function is not invoked.
     pub async fn invoke(&self, function: &str, event: Event, deadline: Time) -> InvocationOutcome {
         let Some(invocations) = self.function(function) else { return Err(Failure::Died) };
@@ -122,7 +123,7 @@ impl Drop for Attachment {
     }
 }
 
-/// Lets through only requests whose path begins with the key.
+/// Accepts only requests whose path begins with the key.
 async fn with_key(State(key): State<Arc<str>>, request: Request, next: Next) -> Response {
     let presented = request.uri().path().split('/').nth(1).unwrap_or_default();
     if callers::same(presented, &key) { next.run(request).await } else { StatusCode::FORBIDDEN.into_response() }
@@ -150,7 +151,7 @@ async fn next(State(api): State<RuntimeApi>, Path((_, function, process)): Path<
     (headers, event).into_response()
 }
 
-/// The answer to a process that has ended and will not read it.
+/// The response to a process that has ended and will not read it.
 fn gone() -> Response {
     StatusCode::GONE.into_response()
 }
@@ -177,7 +178,7 @@ async fn complete(
             (StatusCode::BAD_REQUEST, Err(Failure::Error(what.into())))
         }
     };
-    // The caller may have given up since.
+    // The caller may have given up by now.
     let _ = answer.send(outcome);
     status.into_response()
 }
@@ -241,7 +242,7 @@ mod tests {
         connection
     }
 
-    /// Everything up to this string.
+    /// Reads everything up to this string.
     async fn read_until(connection: &mut TcpStream, end: &str) -> String {
         let mut read = Vec::new();
         while !String::from_utf8_lossy(&read).ends_with(end) {
@@ -251,7 +252,7 @@ mod tests {
         String::from_utf8(read).expect("text")
     }
 
-    /// Polls, and returns the id of this event's invocation.
+    /// Polls, and returns the id of the invocation with this event.
     async fn take(process: &Attachment, event: &str) -> String {
         let mut poll = send(process, "GET", "invocation/next", "").await;
         let answer = read_until(&mut poll, &format!("\r\n\r\n{event}")).await;
@@ -332,7 +333,7 @@ mod tests {
 
         let mut successor = api.attach("hello");
         let address = std::mem::replace(&mut successor.address, stale);
-        // Read only now, when its process has ended.
+        // The late request is read only now that its process has ended.
         let mut late = send(&successor, "GET", "invocation/next", "").await;
         read_until(&mut late, "410 Gone").await;
         successor.address = address;
@@ -363,12 +364,12 @@ mod tests {
         assert!(!process.leave(), "it has an invocation in progress");
         complete(&process, &format!("invocation/{id}/response"), "ok", "202 Accepted").await;
         assert!(asked.await.expect("no panic").is_ok());
-        // A poll is waiting at the moment it leaves.
+        // A poll is waiting while the process leaves.
         let mut poll = send(&process, "GET", "invocation/next", "").await;
         tokio::task::yield_now().await;
         assert!(process.leave());
         let asked = invoke(&api, "[9]");
-        drop(process); // as when it has ended
+        drop(process); // dropped as if the process had ended
         let successor = api.attach("hello");
         read_until(&mut poll, "410 Gone").await;
         let id = take(&successor, "[9]").await;
@@ -383,7 +384,8 @@ mod tests {
         let asked = invoke(&api, "[7]");
         let id = take(&process, "[7]").await;
         let large = "x".repeat(MAX_ANSWER + 1);
-        // Kept open until the answer: a request on a closed connection ends, sometimes before it is read.
+        // Keep the connection open until the response: a request on a closed connection ends, sometimes before it is
+        // read.
         let _open = send(&process, "POST", &format!("invocation/{id}/response"), &large).await;
         let failed = asked.await.expect("no panic");
         assert!(matches!(failed, Err(Failure::Error(error)) if error.starts_with(b"{\"errorMessage\"")));

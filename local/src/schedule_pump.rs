@@ -12,12 +12,12 @@ use crate::{
     settings::Pace,
 };
 
-/// Invokes one function at an interval, never concurrently.
+/// Invokes one function at an interval, with no overlap between invocations.
 pub struct SchedulePump {
     pub function: String,
-    /// The schedule's input in the template, if any.
+    /// The schedule's input from the template, if any.
     pub input: Option<Value>,
-    /// When the first event comes, and the interval, which is longer while the function is slow.
+    /// When the first event is sent, and the interval between events, which grows while the function is slow.
     pub pace: Pace,
     pub invoker: Invoker,
     pub clock: SharedClock,
@@ -25,9 +25,9 @@ pub struct SchedulePump {
 }
 
 impl SchedulePump {
-    /// Invokes until the process ends.
+    /// Invokes the function at each interval until the process ends.
     pub async fn run(self) {
-        // tokio refuses an interval of zero; the shortest possible one is closest to it.
+        // tokio refuses a zero interval; this is the closest possible one.
         let every = self.pace.every.max(Duration::from_millis(1));
         let mut ticks = time::interval_at(Instant::now() + self.pace.first, every);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -40,7 +40,7 @@ impl SchedulePump {
         }
     }
 
-    /// The scheduler's own event, for a schedule without an input.
+    /// The scheduler's default event, for a schedule without an input.
     fn scheduled_event(&self) -> Value {
         json!({
             "version": "0",

@@ -1,4 +1,4 @@
-//! The deployment's secrets: a private file for each, created if it is missing, and checked before the store serves it.
+//! The deployment's secrets: a private file for each, created if missing, and checked before the store serves it.
 
 use std::{
     collections::BTreeMap,
@@ -22,12 +22,12 @@ use storage::sealing::{self, KeyRing};
 
 use crate::data_folder::{DataFolderError, clean_command, write_private};
 
-/// The application for trying things out, and for tests.
+/// The application for tests and for trying out the service.
 pub const DEMO_APPLICATION: &str = "demo-application";
 /// The application that may act for every managing entity.
 pub const PLATFORM_APPLICATION: &str = "platform-application";
 
-/// The secrets without which a table cannot be read, and the consequences of losing them.
+/// The secrets that are required to read a table, with the consequences of losing them.
 const OF_THE_TABLE: [(&str, &str); 2] = [
     (sealing::SECRET, "no delivery can be signed, and no payment provider called"),
     (pepper::SECRET, "no client can authenticate"),
@@ -38,48 +38,48 @@ pub struct Secrets(BTreeMap<String, Value>);
 /// The state of the table that the secrets belong to.
 #[derive(Debug, PartialEq, Eq)]
 pub enum TableFound {
-    /// It has data, which these secrets open.
+    /// The table has data, which these secrets can open.
     Kept,
     /// Neither the table nor the secrets exist yet.
     New,
-    /// It has no data, although the secrets exist: an earlier start was interrupted, or the file is lost.
+    /// The table has no data, although the secrets exist: an earlier start was interrupted, or the file was lost.
     Lost,
 }
 
 #[derive(Debug, thiserror::Error)]
 pub enum SecretsError {
-    /// A secret is missing, and the table's data needs its old value.
+    /// A secret is missing, and the table's data needs the old value.
     #[error(
         "{path} is missing, but the table depends on it: without it, {loss}. Restore it from a backup, or start over \
          with `{}`", cleaning(.path)
     )]
     Lost {
         path: PathBuf,
-        /// The consequence of losing it.
+        /// The consequence of losing the secret.
         loss: &'static str,
     },
     #[error("a new secret could not be stored")]
     Keep(#[source] DataFolderError),
     #[error("{path} cannot be read")]
     Read { path: PathBuf, source: io::Error },
-    /// A file is malformed. Its content is not repeated.
+    /// A file is malformed. The error does not repeat its content.
     #[error("{path} is not JSON in the expected form; correct it, or remove it to get a new value")]
     Form { path: PathBuf },
-    /// A secret for the table has no usable key, or is not JSON. Its content is not repeated.
+    /// A secret for the table has no usable key, or is not JSON. The error does not repeat its content.
     #[error("{path} has no usable key: restore it from a backup, or start over with `{}`", cleaning(.path))]
     Broken { path: PathBuf },
     /// The geo-IP configuration has faults.
     #[error("{path} cannot be used; correct it")]
     GeoIp {
         path: PathBuf,
-        /// The member and its fault.
+        /// The invalid member, and its fault.
         source: ConfigurationError,
     },
-    /// A payment provider's description is malformed. Reported at startup, before a person tries to connect.
+    /// A payment provider's description is malformed. This is reported at startup, before a person tries to connect.
     #[error("{path} cannot be used; correct it, or remove it")]
     Provider {
         path: PathBuf,
-        /// The member and its fault.
+        /// The invalid member, and its fault.
         source: ProviderError,
     },
 }
@@ -90,8 +90,8 @@ fn cleaning(secret: &Path) -> String {
 }
 
 impl Secrets {
-    /// Fails if the table has data but this folder lacks the secrets for reading them, which new secrets could not
-    /// replace. An empty table file has no data.
+    /// Fails if the table has data but this folder lacks the secrets needed to read it, which new secrets could not
+    /// replace. A table file that is empty has no data.
     pub fn check_table(folder: &Path, table: &Path) -> Result<TableFound, SecretsError> {
         if !fs::metadata(table).is_ok_and(|table| table.len() > 0) {
             let used = OF_THE_TABLE.iter().all(|(name, _)| folder.join(format!("{name}.json")).exists());
@@ -104,8 +104,8 @@ impl Secrets {
         OF_THE_TABLE.iter().find_map(lost).map_or(Ok(TableFound::Kept), Err)
     }
 
-    /// Creates missing secrets, and reads every secret in the folder, including an operator's. New keys that sign
-    /// tokens use this algorithm.
+    /// Creates missing secrets, and reads every secret in the folder, including those that an operator added. New token
+    /// signing keys use this algorithm.
     pub fn open(folder: &Path, algorithm: SigningAlgorithm) -> Result<Self, SecretsError> {
         let credentials = || serde_json::to_value(fresh_credentials()).unwrap_or_default();
         let applications = [(DEMO_APPLICATION, credentials()), (PLATFORM_APPLICATION, credentials())];
@@ -133,12 +133,12 @@ impl Secrets {
         self.0.iter().map(|(name, value)| (name.as_str(), value))
     }
 
-    /// A secret's value. A missing one is null, which no reader accepts.
+    /// A secret's value. A missing secret has the value null, which no reader accepts.
     pub fn value(&self, name: &str) -> &Value {
         self.0.get(name).unwrap_or(&Value::Null)
     }
 
-    /// Checks the table's secrets as the functions read them.
+    /// Checks the table's secrets in the way in which the functions read them.
     pub fn check_own(&self, folder: &Path) -> Result<(), SecretsError> {
         let own = [
             (sealing::SECRET, KeyRing::from_secret(self.value(sealing::SECRET)).is_ok()),
@@ -157,8 +157,8 @@ impl Secrets {
         Configuration::read(self.value(configuration::SECRET)).map(drop).map_err(at_path)
     }
 
-    /// Checks the payment providers as the functions read them. A well-formed provider at an address that these rules
-    /// forbid is only logged, since the rules are a setting and the other providers work.
+    /// Checks the payment providers in the way in which the functions read them. A well-formed provider at a forbidden
+    /// address is only logged, since the rules are a setting and the other providers work.
     pub fn check_providers(&self, folder: &Path, rules: &AddressRules) -> Result<(), SecretsError> {
         let everywhere =
             ["0.0.0.0/0", "::/0"].map(|network| network.parse().expect("both are written here, and networks"));

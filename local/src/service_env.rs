@@ -1,4 +1,4 @@
-//! `service.env`: addresses and credentials for clients, in the contract's form.
+//! `service.env`: addresses and credentials for clients, in the format that the contract tests read.
 
 use std::fmt::Write;
 
@@ -15,26 +15,26 @@ use crate::{
 /// The demo application's managing entity.
 pub const MANAGING_ENTITY: &str = "demo-hotel";
 
-/// The values of `service.env`.
+/// The values that `service.env` contains.
 pub struct ServiceEnv<'a> {
-    /// The address of API and issuer.
+    /// The address of the API and the issuer.
     pub base_url: &'a str,
-    /// Credentials of the demo application.
+    /// The demo application's credentials.
     pub demo: &'a Credentials,
-    /// Credentials of the platform's application.
+    /// The platform application's credentials.
     pub platform: &'a Credentials,
     /// The key for operational tasks.
     pub task_key: &'a str,
     /// The address of the Lambda API.
     pub lambda_endpoint: &'a str,
-    /// The other stand-ins for AWS, and the operator's credentials.
+    /// The addresses of the other AWS stand-ins, and the operator's credentials.
     pub aws: &'a Endpoints,
-    /// The store of published geo-IP databases.
+    /// The store for published geo-IP databases.
     pub geo_ip_store: &'a str,
 }
 
 impl ServiceEnv<'_> {
-    /// The file's content, one `NAME=value` a line.
+    /// The file's content, with one `NAME=value` per line.
     pub fn content(&self) -> String {
         let lines = [
             ("BASE_URL", self.base_url),
@@ -52,21 +52,22 @@ impl ServiceEnv<'_> {
             ("S3_ENDPOINT", &self.aws.services),
             ("SERVICES_ENDPOINT", &self.aws.services),
             ("LAMBDA_ENDPOINT", self.lambda_endpoint),
-            // The names that AWS SDKs and tools read. For the region, some tools know only one of the two.
+            // AWS SDKs and tools read these names. Some tools know only one of the two names for the region.
             ("AWS_REGION", REGION),
             ("AWS_DEFAULT_REGION", REGION),
             ("AWS_ACCESS_KEY_ID", &self.aws.credentials.access_key_id),
             ("AWS_SECRET_ACCESS_KEY", &self.aws.credentials.secret_access_key),
         ];
         lines.iter().fold(String::new(), |mut content, (name, value)| {
-            // Writing to a String cannot fail.
+            // Writing to a `String` cannot fail.
             let _ = writeln!(content, "{name}={value}");
             content
         })
     }
 }
 
-/// Commands for a first request, to paste into a shell, and a panel link. The secret stays in the file.
+/// Commands for a first request, which can be pasted into a shell, and a panel link. The commands read the secret from
+/// the file, so they do not contain it.
 pub fn greeting(base_url: &str, data: &DataFolder, panel: &CreatedLink) -> String {
     let file = data.service_env();
     let file = file.display();

@@ -1,4 +1,4 @@
-//! The server of queues and secrets, a stand-in for SQS and Secrets Manager. It forwards S3 requests if geo-IP
+//! The server for queues and secrets, a stand-in for SQS and Secrets Manager. It forwards S3 requests if geo-IP
 //! databases are published in a bucket.
 
 mod s3;
@@ -30,11 +30,11 @@ const MAX_REQUEST: usize = 8 * 1024 * 1024;
 pub struct Services {
     pub queues: Queues,
     pub secrets: Arc<SecretStore>,
-    /// Another server's S3, if there is one.
+    /// The S3 of another server, if there is one.
     pub s3: Option<S3>,
 }
 
-/// Answers authenticated requests until the process ends.
+/// Responds to authenticated requests until the process ends.
 pub async fn serve(listener: TcpListener, services: Services, callers: Callers) -> io::Result<()> {
     let listener = listener.tap_io(|connection| drop(connection.set_nodelay(true)));
     let service = Router::new()
@@ -44,7 +44,7 @@ pub async fn serve(listener: TcpListener, services: Services, callers: Callers) 
     axum::serve(listener, service).await
 }
 
-/// Answers a request. A header contains the interface and the operation; S3 requests have no such header.
+/// Responds to a request. A header contains the service and the operation; S3 requests lack this header.
 async fn answer(State(services): State<Services>, request: Request) -> Response {
     let Services { queues, secrets, s3 } = services;
     let target = request.headers().get("x-amz-target").and_then(|target| target.to_str().ok()).map(str::to_owned);

@@ -31,7 +31,7 @@ const SETTINGS: &[Setting] = &[
     Setting { parameter: "PublishLimit", variable: "PUBLISH_LIMIT", local_default: None },
     Setting { parameter: "SigningAlgorithm", variable: "SIGNING_ALGORITHM", local_default: None },
     Setting { parameter: "LogLevel", variable: "LOG_LEVEL", local_default: None },
-    // Receivers that people try out run on this machine, without a certificate.
+    // Receivers that people try out run on this machine without a certificate.
     Setting {
         parameter: "DeliveryAllowedNetworks",
         variable: "DELIVERY_ALLOWED_NETWORKS",
@@ -47,22 +47,22 @@ const SETTINGS: &[Setting] = &[
     Setting { parameter: "PanelCredentials", variable: "PANEL_CREDENTIALS", local_default: Some("true") },
 ];
 
-/// The values of the template's parameters, and the settings of local runs.
+/// The values for the template's parameters, and the settings for local runs.
 #[derive(Debug)]
 pub struct Settings {
     pub parameters: BTreeMap<String, String>,
-    /// `SWEEP_INTERVAL`, the interval of all schedules below [`LONG_INTERVAL`]. At one minute, as on AWS, trying out
-    /// retries would be tedious.
+    /// `SWEEP_INTERVAL`, the interval for all schedules shorter than [`LONG_INTERVAL`]. At one minute, as on AWS,
+    /// trying out retries would be tedious.
     pub sweep_interval: Duration,
-    /// `GEO_IP_STORE`: the store of published geo-IP databases, by default in the data folder.
+    /// `GEO_IP_STORE`, the store for published geo-IP databases, by default in the data folder.
     pub geo_ip_store: Option<StoreAddress>,
 }
 
-/// Schedules with at least this interval keep it here: no test or person waits for them, and they send the canary's
+/// Schedules with at least this interval keep it locally: no test or person waits for them, and they send the canary's
 /// events, or requests to rate-limited providers.
 pub const LONG_INTERVAL: Duration = Duration::from_secs(5 * 60);
 
-/// A setting is malformed.
+/// A malformed setting.
 #[derive(Debug, thiserror::Error)]
 pub enum SettingsError {
     #[error("the variable SWEEP_INTERVAL is `{0}`, which is {1}")]
@@ -74,7 +74,7 @@ pub enum SettingsError {
 }
 
 impl Settings {
-    /// Reads the settings with `variable`, which override the template's defaults.
+    /// Reads the settings through `variable`; they override the template's defaults.
     pub fn read(template: &Template, variable: impl Fn(&str) -> Option<String>) -> Result<Self, SettingsError> {
         let mut parameters = template.defaults().clone();
         for setting in SETTINGS {
@@ -97,9 +97,9 @@ impl Settings {
 /// A schedule's times on this machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Pace {
-    /// From the start to the first event.
+    /// The time from the start to the first event.
     pub first: Duration,
-    /// From one event to the next.
+    /// The time from one event to the next.
     pub every: Duration,
 }
 
@@ -113,8 +113,8 @@ impl Settings {
         }
     }
 
-    /// The addresses to which the service may send. Malformed networks are ignored here, since startup refuses them
-    /// earlier.
+    /// The addresses that the service may send requests to. Malformed networks are ignored here, since startup has
+    /// already refused them.
     pub fn address_rules(&self) -> AddressRules {
         let value = |parameter: &str| self.parameters.get(parameter).map(String::as_str).unwrap_or_default();
         AddressRules {

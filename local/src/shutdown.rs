@@ -1,4 +1,4 @@
-//! The request to stop: SIGINT, SIGTERM, SIGHUP, or with `--stop-with-parent` the end of the parent process.
+//! The request to stop: SIGINT, SIGTERM or SIGHUP or, with `--stop-with-parent`, the parent process's end.
 
 use std::{io, os::unix::process::parent_id, time::Duration};
 
@@ -7,7 +7,7 @@ use tokio::{
     time,
 };
 
-/// The interval at which the parent is checked.
+/// How often to check whether the parent is running.
 const LOOK: Duration = Duration::from_millis(500);
 
 /// Returns at the first request to stop; further signals have no effect.

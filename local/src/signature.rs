@@ -1,5 +1,6 @@
-//! AWS signatures, version 4. A stand-in computes each request's signature with its caller's secret key, and compares
-//! it with the one sent. <https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_sigv-create-signed-request.html>
+//! AWS signatures, version 4. A stand-in computes each request's signature with the caller's secret key, and compares
+//! it with the signature sent.
+//! <https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_sigv-create-signed-request.html>
 
 use std::time::SystemTime;
 
@@ -28,12 +29,12 @@ const TARGET: &str = "x-amz-target";
 const DATE: &str = "x-amz-date";
 const CONTENT_SHA256: &str = "x-amz-content-sha256";
 
-/// The signature in the header `Authorization`.
+/// The signature from the header `Authorization`.
 #[derive(Debug)]
 pub struct Signature {
-    /// The claimed caller.
+    /// The access key id of the caller that the request claims to come from.
     pub access_key_id: String,
-    /// The day, as in `X-Amz-Date`.
+    /// The date, as in `X-Amz-Date`.
     date: String,
     region: String,
     service: String,
@@ -41,7 +42,7 @@ pub struct Signature {
     value: String,
 }
 
-/// Reasons why a signature is refused.
+/// Why a signature is refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SignatureError {
     /// The header `Authorization` has no signature.
@@ -72,13 +73,14 @@ impl Signature {
         Ok(Self { access_key_id, date, region, service, signed_headers, value: field("Signature")?.to_owned() })
     }
 
-    /// Whether this is an S3 request.
+    /// Whether the signature is for S3.
     pub fn is_of_s3(&self) -> bool {
         self.service == S3
     }
 
-    /// Whether the body must be read to check the signature. An S3 request has the hash of its body, or a mark that the
-    /// body is unsigned, in a signed header. The other server checks the hash, so a large object need not be held here.
+    /// Whether checking the signature requires the body. An S3 request has a signed header with its body's hash, or
+    /// with a mark that the body is unsigned. The other server checks the hash, so a large object need not be held in
+    /// memory here.
     pub fn needs_body(&self, headers: &HeaderMap) -> bool {
         !self.is_of_s3() || headers.contains_key(TARGET)
     }
@@ -108,7 +110,7 @@ impl Signature {
         verify_slices_are_equal(expected.as_bytes(), self.value.as_bytes()).map_err(|_| SignatureError::Different)
     }
 
-    /// The signature expected from the caller with this secret key; `None` if the request cannot be signed.
+    /// The signature that the caller with this secret key would send; `None` if the request cannot be signed.
     fn of_caller(&self, secret: &str, parts: &Parts, body: SignableBody<'_>, time: SystemTime) -> Option<String> {
         let mut headers = Vec::new();
         for name in &self.signed_headers {
@@ -141,7 +143,7 @@ mod tests {
     use super::*;
 
     const SECRET: &str = "the secret key";
-    /// 2026-01-02T03:04:05Z.
+    /// The time 2026-01-02T03:04:05Z.
     const NOW: i64 = 1_767_323_045;
     const BODY: &[u8] = br#"{"TableName": "things"}"#;
 
@@ -149,7 +151,7 @@ mod tests {
         UNIX_EPOCH + Duration::from_secs(seconds.try_into().expect("after 1970"))
     }
 
-    /// A request as an SDK would sign it at this time.
+    /// A request that is signed as by an SDK at this time.
     fn signed(service: &str, target: &str, body: SignableBody<'_>, at: i64) -> Parts {
         let mut settings = SigningSettings::default();
         let mut headers = vec![("content-type", "application/x-amz-json-1.0"), ("user-agent", "an SDK")];
@@ -241,7 +243,7 @@ mod tests {
             parts.uri = Uri::from_static(target);
             assert_eq!(verdict(&parts, SECRET, BODY, NOW), Err(SignatureError::Different), "{target}");
         }
-        // The body of a request with a target is always signed, and so is the target.
+        // If a request has a target, its body and its target must always be signed.
         for service in [S3, "sqs"] {
             let mut parts = signed(S3, "/", SignableBody::UnsignedPayload, NOW);
             parts.headers.insert(TARGET, HeaderValue::from_static("AmazonSQS.ListQueues"));

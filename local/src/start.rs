@@ -1,4 +1,4 @@
-//! Starts the parts in dependency order. [`Start::everything`] lists the steps.
+//! Starting the parts in dependency order. [`Start::everything`] lists the steps.
 
 use std::{
     collections::BTreeMap,
@@ -56,7 +56,7 @@ use crate::{
     terminal::Terminal,
 };
 
-/// Why the service is not running. Errors name the remedy, if there is one.
+/// Why the service is not running. Errors say what to do, where possible.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
     #[error(transparent)]
@@ -121,7 +121,7 @@ pub async fn run(arguments: &Arguments) -> Result<(), StartError> {
     outcome
 }
 
-/// Runs only the table until asked to stop.
+/// Runs only the table until it is asked to stop.
 async fn run_table(arguments: &Arguments) -> Result<(), StartError> {
     let port = Port::open(Ipv4Addr::LOCALHOST, arguments.overrides.table_port.unwrap_or_default())?;
     let url = port.url();
@@ -130,14 +130,14 @@ async fn run_table(arguments: &Arguments) -> Result<(), StartError> {
     shutdown::requested(arguments.stop_with_parent).await.map_err(|error| RunError::Signals(error).into())
 }
 
-/// The values that the steps of a start share.
+/// The values that the startup steps share.
 struct Start<'a> {
     plan: &'a Plan<'a>,
     data: &'a DataFolder,
     group: &'a Arc<ProcessGroup>,
     base_url: String,
     services: SocketAddr,
-    /// The stand-ins for AWS, and the operator's credentials.
+    /// The addresses of the AWS stand-ins, and the operator's credentials.
     aws: Endpoints,
     /// The functions' credentials, by which the stand-ins identify the calling function.
     functions: BTreeMap<String, AwsCredentials>,
@@ -188,7 +188,7 @@ impl<'a> Start<'a> {
         Callers::new(&self.aws.credentials, &self.functions, self.record.clone(), Arc::clone(&self.clock))
     }
 
-    /// The steps of a start.
+    /// Performs the startup steps.
     async fn everything(self, ports: Ports) -> Result<Running, StartError> {
         let secrets = self.open_secrets()?;
         let demo = secrets.credentials(DEMO_APPLICATION)?;
@@ -214,7 +214,7 @@ impl<'a> Start<'a> {
         Ok(Running { gateway, invoker, _table: table })
     }
 
-    /// Serves the template's queues and the secrets' files.
+    /// Serves the template's queues and the secret files.
     fn start_services(&self, port: Port) -> Result<Queues, StartError> {
         let location = Location {
             folder: self.data.secrets(),
@@ -233,7 +233,7 @@ impl<'a> Start<'a> {
         Ok(queues)
     }
 
-    /// Opens the secrets' files, and checks those that functions read later.
+    /// Opens the secret files, and checks those that functions read later.
     fn open_secrets(&self) -> Result<Secrets, StartError> {
         if Secrets::check_table(&self.data.secrets(), &self.data.table())? == TableFound::Lost {
             let table = self.data.table();
@@ -254,7 +254,7 @@ impl<'a> Start<'a> {
         Ok(opened.await.map_err(StartError::Panic)??)
     }
 
-    /// Provisions the table as an operator does for a new stack: the public keys, the canary, and the first
+    /// Provisions the table as an operator would for a new stack: the public keys, the canary, and the first
     /// applications.
     async fn provide(&self, secrets: &Secrets, demo: &Credentials, platform: &Credentials) -> Result<(), StartError> {
         let table = Table::new(self.aws.dynamodb(), TABLE_NAME);
@@ -279,7 +279,7 @@ impl<'a> Start<'a> {
         Ok(links.create(WantedLink { entity, client_id, properties }).await?)
     }
 
-    /// Each function's variables by name, even if it does not run here.
+    /// Each function's variables by function name, even for functions that do not run here.
     fn environments(&self) -> Result<BTreeMap<String, Environment>, EnvironmentError> {
         let Plan { template, settings, overrides, .. } = self.plan;
         let mut aws = self.aws.clone();
@@ -294,8 +294,7 @@ impl<'a> Start<'a> {
         environments.collect()
     }
 
-    /// Starts the Runtime API, which the functions' processes poll. The first invocation of a function starts its
-    /// process.
+    /// Starts the Runtime API, which the functions' processes poll. A function's first invocation starts its process.
     fn start_functions(&self, port: Port, environments: &BTreeMap<String, Environment>) -> Invoker {
         let Plan { functions, programs, overrides, .. } = self.plan;
         let idle_limit = overrides.function_idle.map_or(function_processes::IDLE_LIMIT, |Wait(limit)| limit);
@@ -326,7 +325,7 @@ impl<'a> Start<'a> {
         RunningGateway { end: tokio::spawn(gateway.serve(listener, async { drop(closed.await) })), close }
     }
 
-    /// Shows requests, attempts and faults from now on.
+    /// From now on, shows requests, attempts and faults.
     fn open_terminal(&self) {
         if !self.terminal.is_quiet() {
             self.terminal.open();
@@ -354,7 +353,7 @@ impl<'a> Start<'a> {
         }
     }
 
-    /// Writes `service.env`: the service answers from now on.
+    /// Writes `service.env`; from now on, the service responds.
     fn write_service_env(
         &self,
         secrets: &Secrets,
@@ -374,7 +373,7 @@ impl<'a> Start<'a> {
     }
 }
 
-/// The common prefix of all secrets' names.
+/// The prefix that all secrets' names share.
 fn secrets_prefix() -> String {
     format!("waypost/{ENVIRONMENT}/")
 }

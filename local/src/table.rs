@@ -1,8 +1,8 @@
-//! The table: dynoxide, an embedded DynamoDB on SQLite, on a separate thread and runtime, behind the protocol of
+//! The table: dynoxide, an embedded DynamoDB on SQLite, on its own thread and runtime, behind the protocol in
 //! [`calls`].
 //!
-//! Every write blocks on the disk, on the thread that serves the request. On the main runtime, this would delay the
-//! gateway.
+//! Every write blocks the thread that serves the request until the disk responds. On the main runtime, this would delay
+//! the gateway.
 
 mod calls;
 mod faults;
@@ -29,7 +29,7 @@ use crate::{
     ports::Port,
 };
 
-/// When expired items are first removed, and how often. Each removal reads the whole table, so the first one must not
+/// The delay before expired items are first removed. Each removal reads the whole table, so the first one must not
 /// delay startup. AWS promises removal only within days.
 const FIRST_SWEEP: Duration = Duration::from_secs(60);
 const SWEEP: Duration = Duration::from_secs(60 * 60);
@@ -37,7 +37,7 @@ const SWEEP: Duration = Duration::from_secs(60 * 60);
 /// How long running requests have to finish.
 const SHUTDOWN_GRACE: Duration = Duration::from_secs(2);
 
-/// Only one request at a time uses a connection; meanwhile, the other threads read requests and write answers.
+/// Only one request at a time uses a connection; the other threads read requests and write responses in the meantime.
 const THREADS: usize = 4;
 
 /// The running table.
@@ -52,10 +52,10 @@ pub enum TableError {
     /// The table on disk cannot be used.
     #[error(transparent)]
     Schema(#[from] SchemaError),
-    /// The system refuses a thread or a runtime.
+    /// The system cannot create a thread or a runtime.
     #[error("the table's server cannot be started")]
     Server(#[from] io::Error),
-    /// The thread ended before it served anything; its panic is on standard error.
+    /// The thread ended before it was serving requests; its panic is on standard error.
     #[error("the table's thread ended unexpectedly")]
     Thread,
 }
@@ -72,7 +72,7 @@ impl TableServer {
         })
     }
 
-    /// Serves an empty in-memory database to every program on this machine: the functions in an emulator have the
+    /// Serves an empty in-memory database to every program on this machine: functions in an emulator have the
     /// emulator's credentials, and their deployment creates the tables.
     pub fn in_memory(port: Port) -> Result<Self, TableError> {
         let open = || {
@@ -106,12 +106,13 @@ impl TableServer {
     }
 }
 
-/// Waits for running requests and closes the database.
+/// Waits for requests in progress, then closes the database.
 impl Drop for TableServer {
     fn drop(&mut self) {
         drop(self.stop.take());
         let begun = Instant::now();
-        // A client with an incomplete request would block the server forever. Acknowledged writes are committed.
+        // Waiting for a client with an incomplete request would block the server forever. Acknowledged writes are
+        // committed.
         while self.thread.as_ref().is_some_and(|thread| !thread.is_finished()) && begun.elapsed() < SHUTDOWN_GRACE {
             thread::sleep(Duration::from_millis(5));
         }
@@ -124,7 +125,7 @@ fn prepare(
 ) -> Result<(Runtime, TcpListener, Connections), TableError> {
     let runtime = Builder::new_multi_thread().worker_threads(THREADS).thread_name("table").enable_all().build()?;
     let connections = open()?;
-    // Another runtime opened the port; from now on, connections wake this runtime.
+    // The port was opened on another runtime; from now on, connections wake this one.
     let listener = port.listener.into_std()?;
     let listener = runtime.block_on(async { TcpListener::from_std(listener) })?;
     Ok((runtime, listener, connections))
@@ -139,7 +140,7 @@ fn serve(runtime: Runtime, listener: TcpListener, database: Database, router: Ro
     if let Err(error) = runtime.block_on(served.into_future()) {
         tracing::error!("the table ended: {error}");
     }
-    // Stops the removal of expired items while it is waiting.
+    // Stops the task that removes expired items, which is waiting.
     runtime.shutdown_timeout(Duration::from_secs(1));
 }
 

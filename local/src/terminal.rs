@@ -1,8 +1,9 @@
 //! The output of `make run` while the service is running: a short line for each request, each attempt, and each fault
-//! that a function logs. Queries, headers and bodies are not shown, since they contain codes, states and tokens.
+//! that a function logs. Queries, headers and bodies are not shown, since they contain authorization codes, states and
+//! tokens.
 //!
-//! A thread writes the lines, and nothing waits for it. Lines that arrive faster than it can write them are counted and
-//! dropped.
+//! A separate thread writes the lines, and nothing waits for it. If lines arrive faster than the thread can write them,
+//! it drops and counts them.
 
 use std::{
     sync::{
@@ -20,33 +21,34 @@ use http::{Method, StatusCode};
 
 /// The maximum number of lines waiting to be written.
 const WAITING: usize = 1000;
-/// The longest path segment that is shown completely. Identifiers are shorter; a secret put in the path by mistake is
-/// longer.
+/// The maximum length of a path segment that is shown in full. Identifiers are shorter; a secret put in the path by
+/// mistake is longer.
 const SEGMENT: usize = 40;
 /// How many characters of a longer segment are shown.
 const BEGINNING: usize = 8;
 /// The maximum number of characters of a path that are shown.
 const PATH: usize = 160;
 
-/// The style for less important parts.
+/// The style of less important parts.
 pub const DIM: Style = Style::new().dimmed();
 
-/// The terminal, or the file that replaces it. Without a terminal, or with `NO_COLOR`, there are no colours.
+/// The terminal, or the file that its output is redirected to. If the output is a file, or `NO_COLOR` is set, there are
+/// no colours.
 #[derive(Clone)]
 pub struct Terminal {
-    /// None with `QUIET=1`.
+    /// `None` with `QUIET=1`.
     lines: Option<SyncSender<String>>,
     is_open: Arc<AtomicBool>,
     left_out: Arc<AtomicU64>,
 }
 
-/// An answered request.
+/// A request with its response.
 pub struct Answered<'a> {
     pub method: &'a Method,
-    /// Without the query.
+    /// The path, without the query.
     pub path: &'a str,
     pub status: StatusCode,
-    /// The kind of Problem, if the answer is one.
+    /// The kind of Problem, if the response is one.
     pub problem: Option<&'a str>,
     pub took: Duration,
 }
@@ -59,7 +61,7 @@ impl Terminal {
         let lines = (!quiet).then(|| {
             let (lines, waiting) = sync_channel(WAITING);
             let left_out = Arc::clone(&left_out);
-            // Without a thread there are no lines, but the service keeps running.
+            // If no thread can be started, nothing is shown, but the service keeps running.
             drop(thread::Builder::new().name("terminal".to_owned()).spawn(move || write(&waiting, &left_out)));
             lines
         });
@@ -117,12 +119,12 @@ fn request_line(at: Time, answered: &Answered<'_>) -> String {
     )
 }
 
-/// A date's time of day, in UTC as in the logs.
+/// The time of day from a date, in UTC as in the logs.
 pub fn clock(date: &str) -> String {
     date.get(11..19).map(|time| format!("{time}Z")).unwrap_or_default()
 }
 
-/// The style for a status, or for a missing answer.
+/// The style of a status, or of a missing response.
 pub fn colour_of(status: Option<u16>) -> Style {
     let colour = match status {
         Some(200..=299) => AnsiColor::Green,
@@ -133,7 +135,7 @@ pub fn colour_of(status: Option<u16>) -> Style {
     colour.on_default()
 }
 
-/// A client's path as it is shown: shortened, and without control characters.
+/// A client's path in the form in which it is shown: shortened, and without control characters.
 fn shown_path(path: &str) -> String {
     let segments = path.split('/').map(|segment| match segment.chars().count() {
         ..=SEGMENT => segment.to_owned(),

@@ -1,5 +1,5 @@
-//! Overrides for tests and measurements: fixed ports, so that a proxy can start before the service, the addresses of
-//! proxies, an S3 server, the idle limit of processes, other builds or a selection of the functions, and a record of
+//! Overrides for tests and measurements: fixed ports (so that a proxy can start before the service), proxies'
+//! addresses, an S3 server, the processes' idle limit, other builds or a selection of the functions, and a record of
 //! their calls.
 
 use std::path::PathBuf;

@@ -1,4 +1,4 @@
-//! Messages with SQS's limits and checksums. Each time a message is received, it gets a new receipt.
+//! Messages with SQS's limits and checksums. Each receive of a message creates a new receipt.
 
 use std::{
     collections::BTreeMap,
@@ -26,19 +26,19 @@ const MAX_GROUP: usize = 128;
 /// A message to be sent.
 #[derive(Debug, Clone, Default)]
 pub struct NewMessage {
-    /// The text.
+    /// The message's text.
     pub body: String,
-    /// The sender's attributes, by name.
+    /// The sender's attributes, keyed by name.
     pub attributes: Attributes,
-    /// The sender's trace, which becomes an attribute only when the message is received.
+    /// The sender's trace, which becomes an attribute only on receipt.
     pub trace: Option<String>,
     /// The message group, for fairness between groups.
     pub group: Option<String>,
-    /// The delay before it can be received; the queue's by default.
+    /// The delay before the message can be received, by default the queue's.
     pub delay: Option<Duration>,
 }
 
-/// Attributes of a message, by name.
+/// A message's attributes, keyed by name.
 pub type Attributes = BTreeMap<String, Attribute>;
 
 /// An attribute of a message.
@@ -59,14 +59,14 @@ pub enum AttributeValue {
     Bytes(Vec<u8>),
 }
 
-/// A sent message. It is immutable.
+/// A sent message, which is immutable.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Message {
-    /// A UUID.
+    /// The message's identifier, a UUID.
     pub id: String,
-    /// The text.
+    /// The message's text.
     pub body: String,
-    /// MD5 of the text, in hexadecimal.
+    /// The MD5 hash of the text, in hexadecimal.
     pub md5: String,
     /// The sender's attributes.
     pub attributes: Attributes,
@@ -74,12 +74,12 @@ pub struct Message {
     pub trace: Option<String>,
     /// The message group, for fairness between groups.
     pub group: Option<Arc<str>>,
-    /// When it was sent.
+    /// When the message was sent.
     pub sent: Time,
 }
 
 impl NewMessage {
-    /// The size of text and attributes in bytes, which SQS limits.
+    /// The size of the text and the attributes in bytes, which SQS limits.
     /// <https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/quotas-messages.html>
     pub fn size(&self) -> usize {
         let attributes = self.attributes.iter();
@@ -88,7 +88,7 @@ impl NewMessage {
         self.body.len() + sizes.sum::<usize>()
     }
 
-    /// The message with its identifier and time, if SQS accepts it.
+    /// The message with its identifier and time, if SQS would accept it.
     pub(crate) fn accepted(self, id: String, sent: Time, max_bytes: usize) -> Result<Message, Refusal> {
         if self.body.is_empty() {
             return Err(Refusal::missing("MessageBody"));
@@ -128,7 +128,7 @@ impl AttributeValue {
 }
 
 impl Attribute {
-    /// Checks name, type and value.
+    /// Checks an attribute's name, type and value.
     /// <https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-message-metadata.html>
     fn check(&self, name: &str) -> Result<(), Refusal> {
         let lower = name.to_ascii_lowercase();
@@ -184,11 +184,11 @@ fn check_group(group: &str) -> Result<(), Refusal> {
     Err(Refusal::invalid(format!("Value {group} for parameter MessageGroupId is invalid. Reason: {reason}")))
 }
 
-/// MD5 of attributes, in hexadecimal; `None` without attributes.
+/// The MD5 hash of the attributes, in hexadecimal; `None` if there are none.
 /// <https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-message-metadata.html>
 pub(crate) fn attributes_md5<'a>(attributes: impl IntoIterator<Item = (&'a String, &'a Attribute)>) -> Option<String> {
     fn part(digest: &mut Md5, bytes: &[u8]) {
-        // Every part is shorter than 4 GiB: a message has at most 1 MiB.
+        // Every part is shorter than 4 GiB, since a message has at most 1 MiB.
         digest.update(u32::try_from(bytes.len()).unwrap_or(u32::MAX).to_be_bytes());
         digest.update(bytes);
     }
@@ -209,19 +209,19 @@ pub(crate) fn attributes_md5<'a>(attributes: impl IntoIterator<Item = (&'a Strin
 
 fn hexadecimal(bytes: &[u8]) -> String {
     bytes.iter().fold(String::with_capacity(2 * bytes.len()), |mut text, byte| {
-        // Writing to a String cannot fail.
+        // Writing to a `String` cannot fail.
         let _ = write!(text, "{byte:02x}");
         text
     })
 }
 
-/// One receive of one message.
+/// One receipt of one message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Receipt {
-    /// The queue's random number, so a receipt from another queue or run deletes nothing.
+    /// The queue's random number, so that a receipt from another queue or run deletes nothing.
     pub queue: u64,
     pub number: Number,
-    /// Counted from 1.
+    /// The number of the receive, starting at 1.
     pub receive: u32,
 }
 
@@ -271,7 +271,7 @@ mod tests {
     fn checksums_are_those_of_sqs() {
         let message = accepted(NewMessage { body: "This is a test message".to_owned(), ..NewMessage::default() });
         assert_eq!(message.unwrap().md5, "fafb00f5732ab283681e124bf8747ed1");
-        // As botocore and the SDK for Java compute it.
+        // botocore and the SDK for Java compute the same hash.
         let attributes: Attributes = [
             ("timestamp".to_owned(), text("Number", "1493147359900")),
             ("blob".to_owned(), bytes("Binary", &[0, 1, 255])),

@@ -1,4 +1,4 @@
-//! One queue: its messages and their visibility. It has no clock: every operation takes the time as an argument.
+//! One queue: its messages and their visibility. The queue has no clock: every operation takes the time as an argument.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -18,10 +18,10 @@ use crate::{
 /// A queue.
 #[derive(Debug)]
 pub(crate) struct Queue {
-    /// The queue's number in its receipts.
+    /// The queue's number, which its receipts contain.
     id: u64,
     pub settings: Settings,
-    /// All messages present, oldest first.
+    /// All messages in the queue, oldest first.
     messages: BTreeMap<Number, Entry>,
     ready: Ready,
     /// The hidden messages, ordered by the time at which they become visible.
@@ -36,7 +36,7 @@ pub(crate) struct Entry {
     /// The number of receives.
     receives: u32,
     first_received: Option<Time>,
-    /// The ARN of the queue that it came from, for a dead letter.
+    /// For a dead letter, the ARN of the queue that it came from.
     source: Option<Arc<str>>,
 }
 
@@ -59,12 +59,12 @@ pub struct Received {
     pub receives: u32,
     /// When it was first received.
     pub first_received: Time,
-    /// The ARN of the source queue, for a dead letter.
+    /// For a dead letter, the ARN of the source queue.
     pub source: Option<Arc<str>>,
 }
 
 impl Received {
-    /// The attributes that SQS gives a message, by name. `account` is the sender's.
+    /// The attributes that SQS adds to a message, keyed by name. `account` is the sender's account.
     /// <https://docs.aws.amazon.com/AWSSimpleQueueService/latest/APIReference/API_Message.html>
     pub fn attributes(&self, account: &str) -> BTreeMap<&'static str, String> {
         let message = &self.message;
@@ -88,7 +88,7 @@ impl Received {
 #[derive(Debug, Default)]
 pub(crate) struct ReceiveResult {
     pub received: Vec<Received>,
-    /// Messages received too often, for the dead-letter queue.
+    /// Messages that were received too often and belong in the dead-letter queue.
     pub dead: Vec<(Number, Entry)>,
 }
 
@@ -105,7 +105,7 @@ impl Queue {
         Self { id, settings, messages: BTreeMap::new(), ready: Ready::default(), hidden: BTreeSet::new() }
     }
 
-    /// Adds a message with this delay.
+    /// Adds a message that becomes visible after this delay.
     pub fn add(&mut self, number: Number, message: Message, delay: Duration) {
         let due = message.sent + delay;
         let visibility = if delay.is_zero() { Visibility::Ready } else { Visibility::Delayed(due) };
@@ -135,7 +135,7 @@ impl Queue {
         self.hidden.first().map(|(due, _)| *due)
     }
 
-    /// Receives up to `most` messages, and hides them for this time.
+    /// Receives up to `most` messages, and hides them for this duration.
     pub fn take(&mut self, most: usize, visibility: Duration, now: Time) -> ReceiveResult {
         self.advance(now);
         let mut taken = ReceiveResult::default();
@@ -167,8 +167,9 @@ impl Queue {
         taken
     }
 
-    /// Deletes a receipt's message. If the message is gone or has been received again since, nothing changes, and the
-    /// request succeeds. <https://docs.aws.amazon.com/AWSSimpleQueueService/latest/APIReference/API_DeleteMessage.html>
+    /// Deletes the message that a receipt belongs to. If the message is gone or has been received again, the request
+    /// succeeds and changes nothing.
+    /// <https://docs.aws.amazon.com/AWSSimpleQueueService/latest/APIReference/API_DeleteMessage.html>
     pub fn delete(&mut self, receipt: &str) -> Result<(), Refusal> {
         let Receipt { number, receive, .. } = self.receipt(receipt)?;
         if self.messages.get(&number).is_some_and(|entry| entry.receives == receive) {
@@ -189,7 +190,7 @@ impl Queue {
         Counts { ready, in_flight, delayed: self.messages.len() - ready - in_flight }
     }
 
-    /// Makes due messages visible, and drops messages past their retention.
+    /// Makes due messages visible, and drops messages older than the retention period.
     fn advance(&mut self, now: Time) {
         while let Some((due, number)) = self.hidden.first().copied().filter(|(due, _)| *due <= now) {
             self.hidden.remove(&(due, number));

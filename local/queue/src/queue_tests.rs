@@ -144,7 +144,7 @@ enum Step {
         most: usize,
         visibility: u64,
     },
-    /// Deletes by an earlier receipt.
+    /// Deletes a message by an earlier receipt.
     Delete(usize),
     Wait(u64),
 }
@@ -159,7 +159,7 @@ fn step() -> impl Strategy<Value = Step> {
 }
 
 proptest! {
-    /// Compares the queue with a simple list that is searched at each step.
+    /// Compares the queue with a simple list that each step searches.
     #[test]
     fn no_message_is_lost_doubled_or_shown_while_it_is_hidden(steps in prop::collection::vec(step(), 1..200)) {
         #[derive(Clone)]

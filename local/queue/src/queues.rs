@@ -1,4 +1,4 @@
-//! All queues, and waiting for their messages.
+//! All queues, and the receivers waiting for their messages.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -29,11 +29,11 @@ struct Shared {
     namespace: Namespace,
     timer: Box<dyn Timer>,
     random: SharedRandom,
-    /// One lock for all queues: an operation takes microseconds, and a dead letter moves between two queues.
+    /// All queues share one lock: an operation takes microseconds, and a dead letter moves between two queues.
     state: Mutex<State>,
 }
 
-/// The common parts of the queues' addresses and ARNs.
+/// The common parts of the queues' URLs and ARNs.
 struct Namespace {
     address: String,
     region: String,
@@ -43,7 +43,7 @@ struct Namespace {
 #[derive(Default)]
 struct State {
     queues: HashMap<String, Named>,
-    /// The last message's number.
+    /// The number of the last message.
     number: Number,
 }
 
@@ -61,14 +61,14 @@ struct Named {
 pub struct Receive {
     /// The maximum number of messages.
     pub most: usize,
-    /// The visibility timeout; the queue's by default.
+    /// The visibility timeout, by default the queue's.
     pub visibility: Option<Duration>,
-    /// How long to wait for the first message; the queue's setting by default.
+    /// How long to wait for the first message, by default as long as the queue's setting says.
     pub wait: Option<Duration>,
 }
 
-/// A waiting receiver. Dropping it wakes the next receiver, since messages may be left, or one may be due sooner than
-/// the next receiver knows.
+/// A waiting receiver. Dropping it wakes the next receiver: messages may be left, or one may be due sooner than that
+/// receiver knows.
 struct Waiting(Arc<Notify>);
 
 impl Drop for Waiting {
@@ -78,8 +78,8 @@ impl Drop for Waiting {
 }
 
 impl Queues {
-    /// An empty set of queues. The queues' addresses begin with `address`, the server's (`http://127.0.0.2:4566`); a
-    /// request identifies a queue only by the name at the end of its address.
+    /// An empty set of queues. `address` is the server's address (`http://127.0.0.2:4566`), with which all queue URLs
+    /// begin; a request identifies a queue only by the name at the end of its URL.
     pub fn new(address: &str, region: &str, account: &str, clock: SharedClock, random: SharedRandom) -> Self {
         Self::timed(address, region, account, Box::new(SystemTimer(clock)), random)
     }
@@ -100,7 +100,7 @@ impl Queues {
         self.0.state.lock().expect("nothing panics while holding it")
     }
 
-    /// A queue's address.
+    /// A queue's URL.
     pub fn url(&self, queue: &str) -> String {
         let Namespace { address, account, .. } = &self.0.namespace;
         format!("{address}/{account}/{queue}")
@@ -112,7 +112,7 @@ impl Queues {
         format!("arn:aws:sqs:{region}:{account}:{queue}")
     }
 
-    /// The account of all queues.
+    /// The account that owns all queues.
     pub fn account(&self) -> &str {
         &self.0.namespace.account
     }
@@ -121,7 +121,7 @@ impl Queues {
     ///
     /// # Errors
     ///
-    /// If the name or an attribute is invalid, or the queue exists with a different value of an attribute.
+    /// Fails if the name or an attribute is invalid, or if the queue exists with a different value for an attribute.
     pub fn create(&self, queue: &str, attributes: &BTreeMap<String, String>) -> Result<(), Refusal> {
         let is_name = (1..=MAX_NAME).contains(&queue.len())
             && queue.bytes().all(|letter| letter.is_ascii_alphanumeric() || b"-_".contains(&letter));
@@ -161,15 +161,15 @@ impl Queues {
         names
     }
 
-    /// Refuses the name of a queue that does not exist.
+    /// Refuses a name that no queue has.
     pub(crate) fn require(&self, queue: &str) -> Result<(), Refusal> {
         self.state().get(queue).map(drop)
     }
 
-    /// All attributes of a queue, including SQS's counts.
+    /// All attributes of a queue, including SQS's message counts.
     ///
     /// # Errors
-    /// If there is no such queue.
+    /// Fails if there is no such queue.
     pub fn attributes(&self, queue: &str) -> Result<BTreeMap<String, String>, Refusal> {
         let now = self.0.timer.now();
         let mut state = self.state();
@@ -188,7 +188,7 @@ impl Queues {
         Ok(attributes)
     }
 
-    /// Refuses the name of an attribute that no queue has.
+    /// Refuses an attribute name that no queue has.
     pub(crate) fn check_attribute(name: &str, present: &BTreeMap<String, String>) -> Result<(), Refusal> {
         if name == "All" || present.contains_key(name) || Settings::is_name(name) {
             return Ok(());
@@ -200,13 +200,13 @@ impl Queues {
     ///
     /// # Errors
     ///
-    /// If there is no such queue, or SQS would refuse the message.
+    /// Fails if there is no such queue, or if SQS would refuse the message.
     pub fn send(&self, queue: &str, new: NewMessage) -> Result<Sent, Refusal> {
         let now = self.0.timer.now();
         let id = random::uuid(self.0.random.as_ref() as &dyn Random);
         let max_bytes = self.state().get(queue)?.queue.settings.max_bytes;
         let delay = new.delay;
-        // Checked and hashed without the lock.
+        // Check and hash the message before taking the lock.
         let message = new.accepted(id, now, max_bytes)?;
         let sent = Sent::of(&message);
         let mut state = self.state();
@@ -219,10 +219,10 @@ impl Queues {
         Ok(sent)
     }
 
-    /// Receives messages as soon as there are any. Dropping the future stops waiting, and no message is received.
+    /// Receives messages as soon as there are any. Dropping the future stops the wait without receiving a message.
     ///
     /// # Errors
-    /// If there is no such queue.
+    /// Fails if there is no such queue.
     pub async fn receive(&self, queue: &str, receive: Receive) -> Result<Vec<Received>, Refusal> {
         let (bell, wait) = {
             let mut state = self.state();
@@ -233,7 +233,7 @@ impl Queues {
         let waiting = Waiting(bell);
         loop {
             let mut rung = std::pin::pin!(waiting.0.notified());
-            // No notification is missed from here on.
+            // From here on, no notification is missed.
             rung.as_mut().enable();
             let now = self.0.timer.now();
             let (received, next) = self.state().take(queue, receive, now)?;
@@ -242,26 +242,26 @@ impl Queues {
             }
             let until = next.map_or(deadline, |next| next.min(deadline));
             tokio::select! {
-                biased; // a fixed order, so that a simulation can be repeated
+                biased; // fixed order, so that a simulation can be repeated
                 () = rung => {}
                 () = self.0.timer.wait(until) => {}
             }
         }
     }
 
-    /// Deletes a receipt's message.
+    /// Deletes the message that a receipt belongs to.
     ///
     /// # Errors
     ///
-    /// If there is no such queue, or it issued no such receipt.
+    /// Fails if there is no such queue, or if the queue did not issue this receipt.
     pub fn delete(&self, queue: &str, receipt: &str) -> Result<(), Refusal> {
         self.state().get(queue)?.queue.delete(receipt)
     }
 
-    /// Removes every message from a queue. SQS allows this once a minute; here it is always allowed.
+    /// Removes every message from a queue. SQS allows one purge a minute; here, purging is always allowed.
     ///
     /// # Errors
-    /// If there is no such queue.
+    /// Fails if there is no such queue.
     pub fn purge(&self, queue: &str) -> Result<(), Refusal> {
         self.state().get(queue)?.queue.purge();
         Ok(())
@@ -273,9 +273,9 @@ impl Queues {
 pub struct Sent {
     /// The message's identifier.
     pub id: String,
-    /// MD5 of the text.
+    /// The MD5 hash of the text.
     pub md5: String,
-    /// MD5 of the attributes, if there are any.
+    /// The MD5 hash of the attributes, if there are any.
     pub attributes_md5: Option<String>,
 }
 
@@ -292,7 +292,8 @@ impl State {
         self.queues.get_mut(queue).ok_or_else(absent)
     }
 
-    /// Receives messages, moves dead letters to their queue, and returns when the next hidden message becomes visible.
+    /// Receives messages, moves dead letters to their queue, and returns the time at which the next hidden message
+    /// becomes visible.
     fn take(
         &mut self,
         queue: &str,
@@ -392,7 +393,7 @@ mod tests {
         assert!(receiver.await.unwrap().is_empty());
     }
 
-    /// The woken receiver takes one message, and must wake another for the next.
+    /// The receiver that wakes up takes one message, and must wake another receiver for the next.
     #[tokio::test]
     async fn no_message_waits_while_receivers_wait() {
         let (queues, timer) = queues();
@@ -418,7 +419,7 @@ mod tests {
         let mut second = Box::pin(queues.receive("q", LONG));
         assert!(is_pending(&mut first).await && is_pending(&mut second).await);
         send(&queues, "soon", 1);
-        // Only the first receiver has looked again and knows when the message is due.
+        // Only the first receiver has looked again, so only it knows when the message is due.
         assert!(is_pending(&mut first).await);
         drop(first);
         assert!(is_pending(&mut second).await);

@@ -1,37 +1,38 @@
-//! The order of receivable messages: oldest first, except that noisy groups' messages come last.
+//! The order in which messages are received: oldest first, except that noisy groups' messages come last.
 //!
-//! SQS orders standard queues with message groups in this way. A group is noisy while it has at least 30 messages in
-//! flight and more than a tenth of the queue's; each message without a group counts as its own group.
+//! SQS orders the messages of standard queues with message groups in this way. A group is noisy while it has at least
+//! 30 messages in flight and more than a tenth of all messages in flight; each message without a group counts as its
+//! own group.
 //! <https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-fair-queues-detailed.html>
 //!
 //! Among noisy groups, the group with the fewest messages in flight comes first; SQS does not document this order. SQS
-//! also considers the processing time of messages; here, only the number in flight counts.
+//! also considers how long messages take to process; here, only the number in flight counts.
 //!
-//! To keep each operation logarithmic in the number of waiting messages, a group's share is computed only when one of
-//! its messages changes, so it may be slightly out of date.
+//! A group's share is computed only when one of its messages changes, so it may be slightly out of date. This keeps
+//! each operation logarithmic in the number of waiting messages.
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
     sync::Arc,
 };
 
-/// A message's number, in the order in which messages were sent.
+/// A message's number, in the order of sending.
 pub(crate) type Number = u64;
-/// A group's place in the order: its noise (0 if it is not noisy) and its oldest message.
+/// A group's position in the order: its noise (0 if it is not noisy), then its oldest message.
 type Turn = (usize, Number);
 
-/// A noisy group has at least this many messages in flight.
+/// The minimum number of messages that a noisy group has in flight.
 const NOISY: usize = 30;
-/// A noisy group has more than one in this many of the messages in flight.
+/// A noisy group has more than one in this many of all messages in flight.
 const NOISY_PART: usize = 10;
 
 /// Messages that can be received.
 #[derive(Debug, Default)]
 pub(crate) struct Ready {
-    /// The oldest message of each group, with the group's name, and every message without a group.
+    /// Each group's oldest message, with the group's name, and every message without a group.
     turns: BTreeMap<Turn, Option<Arc<str>>>,
     groups: HashMap<Arc<str>, Group>,
-    /// The messages in flight, with and without a group.
+    /// The number of messages in flight, with and without a group.
     in_flight: usize,
     count: usize,
 }
@@ -147,7 +148,7 @@ mod tests {
         assert_eq!((ready.len(), ready.in_flight()), (0, 6));
     }
 
-    /// The noisy group sent a thousand messages before the quiet ones sent theirs.
+    /// The noisy group sent a thousand messages before the quiet groups sent theirs.
     #[test]
     fn a_long_backlog_of_one_group_does_not_hold_up_the_others() {
         let mut ready = Ready::default();

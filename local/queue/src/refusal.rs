@@ -1,4 +1,4 @@
-//! Refused requests, with the codes and sentences of SQS.
+//! Refused requests, with SQS's codes and messages.
 //! <https://docs.aws.amazon.com/AWSSimpleQueueService/latest/APIReference/CommonErrors.html>
 
 use std::ops::RangeInclusive;
@@ -7,7 +7,7 @@ use std::ops::RangeInclusive;
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct Refusal {
-    /// The kind of error, for programs.
+    /// The kind of error, for programs to read.
     pub kind: Kind,
     /// The human-readable message.
     pub message: String,
@@ -18,25 +18,25 @@ pub struct Refusal {
 pub enum Kind {
     /// No queue has this name.
     QueueDoesNotExist,
-    /// A queue of this name exists with other attributes.
+    /// A queue with this name exists with other attributes.
     QueueNameExists,
-    /// A batch without entries.
+    /// The batch has no entries.
     EmptyBatchRequest,
-    /// A batch of more than ten.
+    /// The batch has more than ten entries.
     TooManyEntries,
-    /// An entry's identifier is missing, too long or has invalid characters.
+    /// An entry's identifier is missing, is too long or has invalid characters.
     InvalidBatchEntryId,
     /// Two entries have the same identifier.
     EntryIdsNotDistinct,
-    /// The messages of a batch are too large in total.
+    /// Together, the messages in the batch are too large.
     BatchRequestTooLong,
-    /// The text has a character that SQS does not accept.
+    /// The text contains a character that SQS does not accept.
     InvalidMessageContents,
     /// The receipt is malformed or belongs to another queue.
     ReceiptHandleIsInvalid,
-    /// Queues have no attribute of this name.
+    /// Queues have no attribute with this name.
     InvalidAttributeName,
-    /// An attribute of a queue cannot have this value.
+    /// A queue's attribute cannot have this value.
     InvalidAttributeValue,
     /// SQS supports the request, but this crate does not.
     UnsupportedOperation,
@@ -44,14 +44,14 @@ pub enum Kind {
     InvalidParameterValue,
     /// A value is missing.
     MissingParameter,
-    /// SQS has no operation of this name.
+    /// SQS has no operation with this name.
     InvalidAction,
     /// The body is not JSON, or does not have the operation's shape.
     Serialization,
 }
 
 impl Kind {
-    /// The name in `__type`.
+    /// The name in the member `__type`.
     pub(crate) const fn shape(self) -> &'static str {
         match self {
             Self::QueueDoesNotExist => "com.amazonaws.sqs#QueueDoesNotExist",
@@ -73,8 +73,8 @@ impl Kind {
         }
     }
 
-    /// The code by which SDKs distinguish errors. It comes from the older query protocol; the JSON protocol sends it in
-    /// a header.
+    /// The code by which SDKs distinguish errors. The code comes from the older query protocol; the JSON protocol sends
+    /// it in a header.
     /// <https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-json-faqs.html>
     pub(crate) const fn code(self) -> &'static str {
         match self {
@@ -120,7 +120,7 @@ impl Refusal {
 ///
 /// # Errors
 ///
-/// If the value is out of this range.
+/// Fails if the value is out of range.
 pub(crate) fn within<T: TryFrom<i64>>(
     parameter: &str,
     value: Option<i64>,

@@ -1,4 +1,4 @@
-//! The attributes of a queue that its creator sets.
+//! The queue attributes that a queue's creator sets.
 //! <https://docs.aws.amazon.com/AWSSimpleQueueService/latest/APIReference/API_SetQueueAttributes.html>
 
 use std::{collections::BTreeMap, ops::RangeInclusive, time::Duration};
@@ -8,13 +8,13 @@ use serde_json::Value;
 
 use crate::refusal::{Kind, Refusal};
 
-/// The maximum size in bytes of a message with its attributes, and of all messages in a batch together.
+/// The maximum size of a message with its attributes, and of all messages in a batch together, in bytes.
 pub(crate) const MAX_BYTES: usize = 1024 * 1024;
 
 /// Attributes that are stored but have no effect.
 const WITHOUT_EFFECT: [&str; 5] =
     ["KmsDataKeyReusePeriodSeconds", "KmsMasterKeyId", "Policy", "RedriveAllowPolicy", "SqsManagedSseEnabled"];
-/// Attributes of FIFO queues.
+/// Attributes that only FIFO queues have.
 const OF_FIFO: [&str; 4] = ["ContentBasedDeduplication", "DeduplicationScope", "FifoQueue", "FifoThroughputLimit"];
 
 /// A queue's attributes.
@@ -31,7 +31,7 @@ pub(crate) struct Settings {
     /// How long a receive waits by default.
     pub wait: Duration,
     pub redrive: Option<Redrive>,
-    /// Attributes without effect, unchanged.
+    /// Attributes without effect, stored unchanged.
     pub others: BTreeMap<String, String>,
 }
 
@@ -40,7 +40,7 @@ pub(crate) struct Settings {
 pub(crate) struct Redrive {
     /// The name of the dead-letter queue.
     pub queue: String,
-    /// How often a message is received before it moves there.
+    /// How often a message is received before it moves to that queue.
     pub receives: u32,
     pub policy: String,
 }
@@ -60,7 +60,7 @@ impl Default for Settings {
 }
 
 impl Settings {
-    /// The settings of a new queue. `queue_of` finds a queue's name by its ARN.
+    /// The settings of a new queue. `queue_of` looks up a queue's name by its ARN.
     pub fn read(
         attributes: &BTreeMap<String, String>,
         queue_of: impl Fn(&str) -> Option<String>,
@@ -91,7 +91,7 @@ impl Settings {
         Ok(settings)
     }
 
-    /// The attributes, as `GetQueueAttributes` shows them.
+    /// The attributes in the form that `GetQueueAttributes` returns.
     pub fn attributes(&self) -> BTreeMap<String, String> {
         let seconds = |duration: Duration| duration.as_secs().to_string();
         let mut attributes = self.others.clone();
@@ -129,7 +129,7 @@ impl Redrive {
         };
         let read: Policy = serde_json::from_str(policy)
             .map_err(|_| bad("it must be a JSON object with deadLetterTargetArn and maxReceiveCount"))?;
-        // SQS also accepts the number as a string.
+        // SQS also accepts this number as a string.
         let receives = match &read.max_receive_count {
             Value::String(text) => text.parse().ok(),
             number => number.as_u64(),

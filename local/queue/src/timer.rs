@@ -1,13 +1,13 @@
-//! A clock that can be waited on.
+//! A clock that code can wait on.
 
 use std::{future::Future, pin::Pin};
 
 use base::{SharedClock, Time, clock};
 
-/// A clock that can wait until a given time. Tests use another one, so that they need not wait.
+/// A clock that can wait until a given time. Tests use another clock, so that they need not wait.
 pub(crate) trait Timer: Send + Sync {
     fn now(&self) -> Time;
-    /// Completes at this time, or at another time if the clock is set in the meantime.
+    /// Completes at this time, or earlier or later if the clock is set in the meantime.
     fn wait(&self, until: Time) -> Pin<Box<dyn Future<Output = ()> + Send>>;
 }
 

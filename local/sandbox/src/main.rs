@@ -9,7 +9,7 @@ use std::{
     thread,
 };
 
-/// The folder of the sockets, next to this program. Each socket is named after the address of its stand-in.
+/// The folder with the sockets, next to this program. Each socket is named after its stand-in's address.
 const STAND_INS: &str = "stand-ins";
 
 /// Reasons why the function cannot run.
@@ -17,14 +17,14 @@ const STAND_INS: &str = "stand-ins";
 enum Fault {
     /// The variable `_HANDLER` names no function.
     NoFunction,
-    /// This path, or the address that it is named after, cannot be used.
+    /// This path, or the address in its name, cannot be used.
     At(PathBuf, io::Error),
 }
 
 fn main() -> ExitCode {
     match run() {
         Ok(status) => {
-            // As in a shell: a function ended by a signal has failed.
+            // As in a shell, a function that a signal ends has failed.
             let code = status.code().or(status.signal().map(|signal| 128 + signal)).unwrap_or(1);
             ExitCode::from(u8::try_from(code).unwrap_or(1))
         }
@@ -53,7 +53,7 @@ fn run() -> Result<ExitStatus, Fault> {
     Command::new(&program).status().map_err(|error| Fault::At(program, error))
 }
 
-/// Listens at the address of each stand-in, before the function starts.
+/// Listens at each stand-in's address before the function starts.
 fn open_forwarders(sockets: &Path) -> Result<(), Fault> {
     let at = |path: &Path| {
         let path = path.to_owned();
@@ -80,7 +80,7 @@ fn forward(listener: &TcpListener, socket: &Path) {
     }
 }
 
-/// Copies in both directions, until both have ended.
+/// Copies data in both directions until both have ended.
 fn join(inside: &TcpStream, socket: &Path) -> io::Result<()> {
     let outside = UnixStream::connect(socket)?;
     inside.set_nodelay(true)?;
@@ -89,7 +89,7 @@ fn join(inside: &TcpStream, socket: &Path) -> io::Result<()> {
             let _ = io::copy(&mut &*inside, &mut &outside);
             let _ = outside.shutdown(Shutdown::Write);
         });
-        // A broken connection ends the other side, so that the function sees the same as without the forwarder.
+        // A broken connection ends the other side, so that the function sees what it would see without the forwarder.
         let _ = io::copy(&mut &outside, &mut &*inside);
         let _ = inside.shutdown(Shutdown::Write);
     });

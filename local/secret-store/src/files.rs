@@ -1,8 +1,8 @@
-//! The secrets' files, two for each. `NAME.json` has the current value, which a person may also write. `NAME.versions`
-//! has the versions with their labels, if the secret was changed through the store.
+//! The secrets' files, two for each secret. `NAME.json` has the current value, which a person may also write.
+//! `NAME.versions` has the versions with their labels, if the secret was changed through the store.
 //!
-//! Each file is written atomically, the value first. A crash between the two leaves a value that is not the current
-//! version; it is treated as if a person had written it ([`crate::secret::Secret::adopt`]).
+//! Each file is written atomically, the file with the value first. A crash between the two writes leaves a value that
+//! is not the current version; the store treats it as if a person had written it ([`crate::secret::Secret::adopt`]).
 
 use std::{
     collections::BTreeSet,
@@ -16,11 +16,11 @@ use base::{Time, private_file};
 
 use crate::{refusal::FileError, secret::Secret};
 
-/// The two files' extensions.
+/// The extensions of the two files.
 const VALUE: &str = ".json";
 const VERSIONS: &str = ".versions";
 
-/// The metadata that identifies a file's content: different content has a different stamp.
+/// Metadata that identifies a file's content: different content has a different stamp.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Stamp {
     inode: u64,
@@ -33,14 +33,14 @@ impl Stamp {
         Self { inode: metadata.ino(), length: metadata.size(), modified: (metadata.mtime(), metadata.mtime_nsec()) }
     }
 
-    /// When it was last written.
+    /// When the file was last written.
     pub fn time(&self) -> Time {
         let (seconds, nanos) = self.modified;
         Time::from_millis(seconds.saturating_mul(1000).saturating_add(nanos / 1_000_000))
     }
 }
 
-/// The folder of the files.
+/// The folder that contains the files.
 pub struct Files {
     folder: PathBuf,
 }
@@ -63,7 +63,7 @@ impl Files {
         Self { folder }
     }
 
-    /// The names of secrets with a file of either kind.
+    /// The names of all secrets with a file of either kind.
     pub fn names(&self) -> Result<BTreeSet<String>, FileError> {
         let entries = fs::read_dir(&self.folder).map_err(at(&self.folder))?;
         let names = entries.map(|entry| {
@@ -74,7 +74,7 @@ impl Files {
         names.filter_map(Result::transpose).collect()
     }
 
-    /// The file with the value of a secret.
+    /// The file with a secret's value.
     pub fn value_file(&self, name: &str) -> PathBuf {
         self.folder.join(format!("{name}{VALUE}"))
     }
@@ -83,13 +83,13 @@ impl Files {
         self.folder.join(format!("{name}{VERSIONS}"))
     }
 
-    /// The current stamp of the value's file, if it exists.
+    /// The current stamp of the file with the value, if the file exists.
     pub fn stamp(&self, name: &str) -> Result<Option<Stamp>, FileError> {
         let path = self.value_file(name);
         Ok(found(&path, fs::metadata(&path))?.as_ref().map(Stamp::of))
     }
 
-    /// The value, without a newline at its end.
+    /// The value, without a trailing newline.
     pub fn value(&self, name: &str) -> Result<Option<String>, FileError> {
         let path = self.value_file(name);
         let text = found(&path, fs::read_to_string(&path))?;
@@ -113,7 +113,7 @@ impl Files {
         text.and_then(|text| private_file::write(&path, &text)).map_err(at(&path))
     }
 
-    /// Removes both files, the value first: versions without a value belong to a removed secret.
+    /// Removes both files, the one with the value first: versions without a value belong to a removed secret.
     pub fn remove(&self, name: &str) -> Result<(), FileError> {
         for path in [self.value_file(name), self.versions_file(name)] {
             found(&path, fs::remove_file(&path))?;

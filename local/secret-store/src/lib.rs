@@ -19,7 +19,7 @@ use refusal::Refusal;
 const MEDIA_TYPE: HeaderValue = HeaderValue::from_static("application/x-amz-json-1.1");
 
 impl SecretStore {
-    /// Answers a request in Secrets Manager's protocol. `operation` is the part of `X-Amz-Target` after
+    /// Responds to a request in Secrets Manager's protocol. `operation` is the part of `X-Amz-Target` after
     /// `secretsmanager.`. Acknowledged changes are on disk.
     pub async fn answer(self: &Arc<Self>, operation: &str, body: Bytes) -> Response<Bytes> {
         let store = Arc::clone(self);

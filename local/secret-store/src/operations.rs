@@ -1,4 +1,4 @@
-//! The operations, with their requests and answers.
+//! The operations, with their requests and responses.
 //! <https://docs.aws.amazon.com/secretsmanager/latest/apireference/API_Operations.html>
 
 use std::collections::BTreeSet;
@@ -13,7 +13,7 @@ use crate::{
     store::{SecretStore, Secrets},
 };
 
-/// The limits of Secrets Manager.
+/// Secrets Manager's limits.
 const LONGEST_TEXT: usize = 65_536;
 const LONGEST_LABEL: usize = 256;
 const MOST_LABELS: usize = 20;
@@ -77,7 +77,7 @@ struct Put {
     content: Content,
 }
 
-/// A new value, and the identifier of its version.
+/// A new value, and its version's identifier.
 #[derive(Deserialize)]
 #[serde(rename_all = "PascalCase")]
 struct Content {
@@ -155,7 +155,7 @@ impl Call<'_> {
         let mut secret = Secret::new(now);
         match (self.secrets.present(&name)?, &text) {
             (Some(present), _) if present.deletion.is_some() => return Err(Refusal::NameMarkedForDeletion),
-            // A repeated request gets the same answer as the first.
+            // A repeated request gets the same response as the first.
             (Some(present), Some(text)) if present.version(&id).is_some_and(|version| version.text == *text) => {}
             (Some(_), _) => return Err(Refusal::SecretExists(asked.name)),
             (None, Some(text)) => {
@@ -212,7 +212,7 @@ impl Call<'_> {
     }
 
     fn list(&mut self, asked: List) -> Result<Value, Refusal> {
-        // A filter by name compares prefixes; `!` before a value negates it.
+        // A filter by name matches prefixes; `!` before a value negates it.
         if asked
             .filters
             .iter()
@@ -253,7 +253,7 @@ impl Call<'_> {
         }
         let now = self.secrets.now;
         let deletion = if force {
-            // Removing a missing secret succeeds, too.
+            // Removing a missing secret also succeeds.
             self.secrets.remove(&name)?;
             now
         } else {
@@ -263,19 +263,19 @@ impl Call<'_> {
         Ok(with(self.named(&name), json!({ "DeletionDate": seconds(deletion) })))
     }
 
-    /// Refuses a rotation: no function is configured for it, and the operator's program performs the steps.
+    /// Refuses a rotation: no function is configured for it, and the operator's program performs the rotation's steps.
     fn rotate(&mut self, asked: Named) -> Result<Value, Refusal> {
         let name = self.name_of(&asked.secret_id)?;
         self.secrets.usable(&name)?;
         Err(Refusal::NoRotation)
     }
 
-    /// A requested secret's name in the folder.
+    /// The name in the folder of the requested secret.
     fn name_of(&self, id: &str) -> Result<String, Refusal> {
         self.store.name_of(id).map(str::to_owned).ok_or(Refusal::NoSecret)
     }
 
-    /// Changes a usable secret, and returns the changed one.
+    /// Changes a usable secret, and returns its new state.
     fn change<T>(
         &mut self,
         name: &str,
@@ -287,7 +287,7 @@ impl Call<'_> {
         Ok(secret)
     }
 
-    /// The identifier of the new version, and its value.
+    /// The new version's identifier, and its value.
     fn content(&self, content: Content) -> Result<(String, Option<String>), Refusal> {
         if content.secret_binary.is_some() {
             return Err(Refusal::Unsupported("SecretBinary"));
@@ -308,8 +308,8 @@ impl Call<'_> {
 }
 
 impl Page {
-    /// The items of this page, and an object with the token of the next page, if there is one. `items` contains all
-    /// items in the order of their keys.
+    /// The items on this page, and an object with the token for the next page, if there is one. `items` contains all
+    /// items, ordered by key.
     fn of(&self, items: Vec<(String, Value)>) -> Result<(Vec<Value>, Value), Refusal> {
         let most = self.max_results.unwrap_or(LONGEST_PAGE);
         if !(1..=LONGEST_PAGE).contains(&most) {
@@ -336,7 +336,7 @@ fn labels_of(secret: &Secret) -> Value {
     labelled.map(|version| (version.id.clone(), json!(version.labels))).collect::<Map<_, _>>().into()
 }
 
-/// An object with the members of another object added.
+/// An object, extended with another object's members.
 fn with(mut object: Value, more: Value) -> Value {
     if let (Some(members), Value::Object(more)) = (object.as_object_mut(), more) {
         members.extend(more);

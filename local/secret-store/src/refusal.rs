@@ -1,4 +1,4 @@
-//! Errors of operations, by Secrets Manager's names, and errors of files.
+//! The operations' errors, with Secrets Manager's names, and file errors.
 //! <https://docs.aws.amazon.com/secretsmanager/latest/apireference/CommonErrors.html>
 
 use std::{io, path::PathBuf};
@@ -9,10 +9,10 @@ use serde_json::{Value, json};
 /// A file that cannot be used. The error does not contain the file's content.
 #[derive(Debug, thiserror::Error)]
 pub enum FileError {
-    /// The file system refused.
+    /// The file system refused the operation.
     #[error("{path} cannot be used")]
     Io {
-        /// The file or the folder.
+        /// The path of the file or the folder.
         path: PathBuf,
         /// The file system's error.
         source: io::Error,
@@ -52,7 +52,7 @@ pub enum Refusal {
     Unsupported(&'static str),
     #[error("{0} is not an operation of the local Secrets Manager.")]
     Operation(String),
-    /// serde's error is left out: it may repeat a member's value.
+    /// Leave out serde's error, since it may repeat a member's value.
     #[error("The request is not valid JSON for this operation.")]
     Form,
     #[error("One of the secret's files could not be read or written{}.", reason(.0))]

@@ -9,17 +9,17 @@ use serde::{Deserialize, Serialize};
 
 use crate::refusal::Refusal;
 
-/// The label of the current version. Every secret with a value has one.
+/// The label of the current version. Every secret with a value has a current version.
 pub const CURRENT: &str = "AWSCURRENT";
 /// The label of the previously current version.
 const PREVIOUS: &str = "AWSPREVIOUS";
 
-/// The maximum number of versions. Beyond it, the oldest version without a label is dropped.
+/// The maximum number of versions of a secret. Beyond this number, the oldest version without a label is dropped.
 const MOST_VERSIONS: usize = 100;
 /// The maximum number of labels per version.
 const MOST_LABELS: usize = 20;
 
-/// One version.
+/// One version of a secret.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Version {
     pub id: String,
@@ -39,10 +39,10 @@ impl fmt::Debug for Version {
 pub struct Secret {
     pub created: Time,
     pub changed: Time,
-    /// When it is scheduled for deletion.
+    /// When the secret is scheduled for deletion.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deletion: Option<Time>,
-    /// In order of creation.
+    /// The versions in order of creation.
     pub versions: Vec<Version>,
 }
 
@@ -64,7 +64,7 @@ impl Secret {
         self.versions.iter().find(|version| version.id == id)
     }
 
-    /// The version with this id, this label, or both; by default the current one.
+    /// The version with this id, this label, or both; by default, the current version.
     pub fn asked(&self, id: Option<&str>, label: Option<&str>) -> Result<&Version, Refusal> {
         let Some(id) = id else {
             let label = label.unwrap_or(CURRENT);
@@ -75,8 +75,8 @@ impl Secret {
         if is_labelled { Ok(version) } else { Err(Refusal::OtherVersion) }
     }
 
-    /// Adds a version, and moves its labels from the other versions. An existing version with the same value does not
-    /// change.
+    /// Adds a version, and moves its labels from the other versions. If a version already has this id and the same
+    /// value, it does not change.
     pub fn put(&mut self, id: &str, text: String, labels: BTreeSet<String>, now: Time) -> Result<(), Refusal> {
         if let Some(present) = self.version(id) {
             return if present.text == text { Ok(()) } else { Err(Refusal::VersionExists(id.to_owned())) };
@@ -126,9 +126,9 @@ impl Secret {
         }
     }
 
-    /// Makes the file's text the current value: a person wrote it, or an operation was interrupted between the two
-    /// files. If a version has this text, it becomes the current one; otherwise, a new version is added, with the same
-    /// id at every start.
+    /// Makes the file's text the current value: either a person wrote it, or an operation was interrupted between
+    /// writing the two files. If a version has this text, it becomes the current version; otherwise, a new version is
+    /// added, with an id that is the same at every start.
     pub fn adopt(&mut self, name: &str, text: String, at: Time) {
         if self.current().is_some_and(|current| current.text == text) {
             return;
@@ -144,7 +144,7 @@ impl Secret {
         self.changed = at;
     }
 
-    /// Whether its recovery window is over.
+    /// Whether the secret's recovery window is over.
     pub fn is_over(&self, now: Time) -> bool {
         self.deletion.is_some_and(|deletion| deletion <= now)
     }
@@ -182,7 +182,7 @@ impl Secret {
     }
 }
 
-/// The id for a version that comes from a file: a UUID derived from a hash (RFC 9562 §5.8).
+/// The id of a version that comes from a file: a UUID derived from a hash (RFC 9562 §5.8).
 fn id_of(name: &str, text: &str) -> String {
     let mut hash = digest::Context::new(&digest::SHA256);
     hash.update(name.as_bytes());
@@ -274,7 +274,7 @@ mod tests {
         second.adopt("name", "new".to_owned(), NOW);
         assert_eq!(first, second, "each start gives it the same name");
         assert_eq!((first.current().expect("one").text.as_str(), id(&first, PREVIOUS)), ("new", Some("1")));
-        // The value of an existing version: an operation was interrupted after writing the value.
+        // This is an existing version's value: an operation was interrupted after writing it.
         first.adopt("name", "b".to_owned(), NOW);
         assert_eq!((id(&first, CURRENT), id(&first, "AWSPENDING"), first.versions.len()), (Some("2"), Some("2"), 3));
     }

@@ -1,4 +1,4 @@
-//! All secrets of a folder, one operation at a time.
+//! All secrets in a folder, used by one operation at a time.
 
 use std::{
     collections::BTreeMap,
@@ -15,7 +15,7 @@ use crate::{
     secret::Secret,
 };
 
-/// The suffix of a secret's ARN: a hyphen and six characters, which are the same for every secret here.
+/// The suffix of a secret's ARN, a hyphen and six characters; every secret here has the same suffix.
 const ARN_SUFFIX: &str = "-local0";
 
 /// The secrets' folder, and the parts of their names and ARNs.
@@ -23,7 +23,7 @@ const ARN_SUFFIX: &str = "-local0";
 pub struct Location {
     /// The folder, which only its owner can read.
     pub folder: PathBuf,
-    /// The common prefix of the secrets' names. File names lack it.
+    /// The common prefix of the secrets' names, which file names omit.
     pub prefix: String,
     /// The region in ARNs.
     pub region: String,
@@ -31,7 +31,7 @@ pub struct Location {
     pub account: String,
 }
 
-/// The secrets of a folder.
+/// The secrets in a folder.
 pub struct SecretStore {
     location: Location,
     files: Files,
@@ -40,22 +40,22 @@ pub struct SecretStore {
     kept: Mutex<BTreeMap<String, Kept>>,
 }
 
-/// A secret as last read or written.
+/// A secret as it was last read or written.
 struct Kept {
     secret: Secret,
     stamp: Option<Stamp>,
 }
 
-/// Exclusive access to the secrets for one operation.
+/// Exclusive access to the secrets during one operation.
 pub(crate) struct Secrets<'a> {
     store: &'a SecretStore,
     kept: MutexGuard<'a, BTreeMap<String, Kept>>,
-    /// When the operation takes place.
+    /// The time of the operation.
     pub now: Time,
 }
 
 impl SecretStore {
-    /// Reads every secret of the folder.
+    /// Reads every secret in the folder.
     pub fn open(location: Location, clock: SharedClock, random: SharedRandom) -> Result<Self, FileError> {
         let files = Files::new(location.folder.clone());
         let names = files.names()?;
@@ -66,9 +66,10 @@ impl SecretStore {
         Ok(store)
     }
 
-    /// Locks the secrets for one operation.
+    /// Locks the secrets during one operation.
     pub(crate) fn secrets(&self) -> Secrets<'_> {
-        // An operation that panicked has changed nothing here: a secret is replaced as a whole, after its files.
+        // An operation that panicked has changed nothing here: a secret is replaced as a whole, after its files were
+        // written.
         let kept = self.kept.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         Secrets { store: self, kept, now: self.clock.now() }
     }
@@ -90,7 +91,7 @@ impl SecretStore {
         format!("arn:aws:secretsmanager:{}:{}:secret:", self.location.region, self.location.account)
     }
 
-    /// A secret's name in the folder, from its full name or ARN; `None` if it cannot be in this store.
+    /// A secret's name in the folder, given its full name or ARN; `None` if this store cannot contain it.
     pub(crate) fn name_of<'i>(&self, id: &'i str) -> Option<&'i str> {
         let full = match id.strip_prefix("arn:") {
             None => id,
@@ -101,7 +102,7 @@ impl SecretStore {
         };
         let name = full.strip_prefix(&self.location.prefix)?;
         let is_good = |byte: u8| byte.is_ascii_alphanumeric() || b"_+=.@-".contains(&byte);
-        // The name becomes a file name: it must not lead to another folder, and must fit with its extension.
+        // The name becomes a file name: it must not lead to another folder, and must leave room for the extension.
         let fits = (1..=200).contains(&name.len()) && !name.starts_with('.') && name.bytes().all(is_good);
         fits.then_some(name)
     }
@@ -134,7 +135,7 @@ impl Secrets<'_> {
         }
     }
 
-    /// Stores a secret under this name, replacing an existing one. It is on disk when this returns.
+    /// Stores a secret under this name, replacing an existing one. The secret is on disk when this function returns.
     pub fn keep(&mut self, name: &str, secret: Secret) -> Result<(), FileError> {
         let files = &self.store.files;
         let former = self.kept.get(name);
@@ -194,7 +195,8 @@ impl Secrets<'_> {
                 tracing::warn!("{} {fault}; the previous value stays in use", path.display());
             }
             (None, None) if stamp.is_some() => tracing::warn!("{} is not JSON and is ignored", path.display()),
-            // A secret that never had a value has no such file. If it had a value, a person has removed it.
+            // A secret that never had a value has no such file. If the secret had a value, a person has removed the
+            // file.
             (None, None) => {
                 if let Some(secret) = versions.filter(|secret| secret.versions.is_empty()) {
                     self.kept.insert(name.to_owned(), Kept { secret, stamp: None });
@@ -249,7 +251,7 @@ mod tests {
         assert_eq!(text(&store, "AWSCURRENT"), Ok(json!("{\"a\": 1}")));
         assert!(!folder.path().join("one.versions").exists(), "a secret that was only read has no versions yet");
         put(&store, 'a', "{\"a\":2}", "AWSPENDING").expect("made");
-        // Nothing is written at the end, so a crash loses nothing.
+        // Nothing is written on exit, so a crash loses nothing.
         let store = open(folder.path());
         assert_eq!(text(&store, "AWSPENDING"), Ok(json!("{\"a\":2}")));
         put(&store, 'b', "{\"a\":3}", "AWSCURRENT").expect("made");

@@ -1,4 +1,4 @@
-//! A function's answer (payload format 2.0) as an HTTP response.
+//! A function's response (payload format 2.0), converted to an HTTP response.
 
 use std::collections::BTreeMap;
 
@@ -22,12 +22,12 @@ struct Answer {
     is_base64_encoded: bool,
 }
 
-/// The kind of a response's Problem, for the terminal.
+/// The kind of Problem in a response, for the terminal.
 #[derive(Clone)]
 pub struct ProblemShown(pub String);
 
 impl ProblemShown {
-    /// The last part of the body's `type` member, if it has the form of one of this service's kinds.
+    /// The last part of the body's `type` member, if it looks like one of this service's Problem kinds.
     fn of_body(body: &[u8]) -> Option<Self> {
         #[derive(Deserialize)]
         struct Typed {
@@ -39,7 +39,7 @@ impl ProblemShown {
     }
 }
 
-/// Reasons why an answer is not a response.
+/// Why a function's result is not a valid response.
 #[derive(Debug, thiserror::Error)]
 pub enum AnswerError {
     #[error("the function's answer is not a response in payload format 2.0")]
@@ -50,7 +50,7 @@ pub enum AnswerError {
     Http(#[source] http::Error),
 }
 
-/// The response that the answer describes.
+/// The HTTP response that the result describes.
 pub fn to_response(answer: &[u8]) -> Result<Response, AnswerError> {
     let answer: Answer = serde_json::from_slice(answer).map_err(AnswerError::Format)?;
     let body = match answer.body {

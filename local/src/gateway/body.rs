@@ -1,4 +1,4 @@
-//! Reading a request's body, with limits on its size and on the time to receive it.
+//! Reading a request's body within limits on its size and on the time to receive it.
 
 use std::time::Duration;
 
@@ -13,24 +13,24 @@ use super::refusal::{self, Refusal};
 /// The largest body that API Gateway accepts.
 const MAX_BODY: usize = 10 * 1024 * 1024;
 
-/// The limits for reading the rest of a refused body: a client whose connection is reset while it sends may never see
-/// the response.
+/// The limits on reading the rest of a refused body: a client whose connection is reset while it is sending may never
+/// see the response.
 const MAX_DISCARDED: usize = 64 * 1024 * 1024;
 const DISCARDING: Duration = Duration::from_secs(5);
 
 /// The timeouts for receiving a body.
 #[derive(Debug, Clone, Copy)]
 pub struct Timeouts {
-    /// Between one part and the next.
+    /// The timeout between one part and the next.
     pub pause: Duration,
-    /// For the whole body.
+    /// The timeout for the whole body.
     pub whole: Duration,
 }
 
 /// The gateway's limits.
 pub const TIMEOUTS: Timeouts = Timeouts { pause: Duration::from_secs(5), whole: Duration::from_secs(30) };
 
-/// Reads the whole body. A body whose announced length is too large is refused before it is read.
+/// Reads the whole body. If the announced length is too large, the body is refused without being read.
 pub async fn read(headers: &HeaderMap, mut body: Body, timeouts: Timeouts) -> Result<Vec<u8>, Refusal> {
     let announced = body.size_hint().lower();
     let refusal = if announced > MAX_BODY as u64 {
@@ -47,9 +47,9 @@ pub async fn read(headers: &HeaderMap, mut body: Body, timeouts: Timeouts) -> Re
     Err(refusal)
 }
 
-/// Discards the rest of a body whose request was refused.
+/// Discards the rest of a refused request's body.
 pub fn leave(headers: &HeaderMap, body: Body) {
-    // A client that sent `Expect: 100-continue` gets the refusal instead and sends no body.
+    // A client that sent `Expect: 100-continue` gets the refusal instead, so it sends no body.
     let asks_first = headers.get(EXPECT).is_some_and(|value| value.as_bytes().eq_ignore_ascii_case(b"100-continue"));
     if !asks_first && !body.is_end_stream() {
         tokio::spawn(time::timeout(DISCARDING, discard(body)));
@@ -88,7 +88,7 @@ mod tests {
     const SHORT: Duration = Duration::from_millis(20);
     const LONG: Duration = Duration::from_secs(60);
 
-    /// Reads a body made of these parts, each sent after a pause. Returns its length, or the refusal's status.
+    /// Reads a body made of these parts, each sent after a pause. Returns the body's length, or the refusal's status.
     async fn read_parts(parts: usize, size: usize, pause: Duration, timeouts: Timeouts) -> Result<usize, u16> {
         let part = Bytes::from(vec![b'x'; size]);
         let parts = stream::iter(std::iter::repeat_n(part, parts)).then(move |part| async move {

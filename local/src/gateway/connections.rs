@@ -1,4 +1,4 @@
-//! The gateway's connections: their number, the time limit for a request's head, and their orderly end.
+//! The gateway's connections: their maximum number, the time limit for a request's head, and an orderly shutdown.
 
 use std::{convert::Infallible, future::Future, io, net::SocketAddr, pin::pin, sync::Arc, time::Duration};
 
@@ -12,16 +12,16 @@ use tokio::{
     time,
 };
 
-/// The maximum number of connections, well below the limit of open files. Further connections wait.
+/// The maximum number of connections, well below the open-file limit. Further connections wait.
 const MOST: u32 = 4096;
 
-/// The pause after a connection was not accepted because too many files were open.
+/// How long to pause after failing to accept a connection because too many files are open.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
 /// The timeout for a request's head, and for an idle connection.
 pub const HEAD_LIMIT: Duration = Duration::from_secs(60);
 
-/// Serves requests until `shutdown`, then waits for those in progress.
+/// Serves requests until `shutdown`, then waits for the requests in progress.
 pub async fn serve<A, F>(
     listener: TcpListener,
     head_limit: Duration,
@@ -72,7 +72,7 @@ async fn converse<A, F>(
     A: Fn(SocketAddr, Request<Body>) -> F,
     F: Future<Output = Response>,
 {
-    // Small responses are sent at once.
+    // Send small responses immediately.
     let _ = stream.set_nodelay(true);
     let service = service_fn(|request: Request<Incoming>| {
         let answered = answer(peer, request.map(Body::new));
@@ -108,7 +108,7 @@ mod tests {
 
     const LONG: Duration = Duration::from_secs(60);
 
-    /// A server that responds with the path; returns its address, a handle that ends it, and its task.
+    /// A server that responds with the request's path; returns its address, a handle that ends it, and its task.
     async fn server(head_limit: Duration) -> (SocketAddr, oneshot::Sender<()>, JoinHandle<io::Result<()>>) {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
         let address = listener.local_addr().expect("it listens");
@@ -132,7 +132,7 @@ mod tests {
         String::from_utf8(read).expect("text")
     }
 
-    /// Whether a client that sends its head at once gets an answer. On a slow machine, even that client may be too
+    /// Whether a client that sends its head at once gets a response. On a slow machine, even such a client may be too
     /// slow.
     async fn other_is_served(address: SocketAddr) -> bool {
         let mut read = Vec::new();

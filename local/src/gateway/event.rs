@@ -1,4 +1,4 @@
-//! A request as the event that API Gateway's HTTP API sends to a function (payload format 2.0).
+//! A request, converted to the event that API Gateway's HTTP API sends to a function (payload format 2.0).
 
 use std::{borrow::Cow, collections::BTreeMap, net::SocketAddr};
 
@@ -16,11 +16,11 @@ use url::Url;
 use super::{refusal::Refusal, routes::raw_path};
 use crate::aws;
 
-/// A request, and what the gateway knows about it.
+/// A request, with the facts that the gateway knows about it.
 pub struct Received<'a> {
     pub parts: &'a Parts,
     pub body: &'a [u8],
-    /// The sender: the other end of the connection, regardless of headers.
+    /// The sender's address: the other end of the connection, regardless of headers.
     pub peer: SocketAddr,
     pub route: &'a str,
     pub parameters: BTreeMap<String, String>,
@@ -28,11 +28,11 @@ pub struct Received<'a> {
     pub random: &'a dyn Random,
 }
 
-/// The event in JSON.
+/// The event as JSON.
 pub fn of_request(received: &Received<'_>) -> Result<Vec<u8>, Refusal> {
     let Received { parts, body, peer, route, .. } = received;
     let source = peer.ip().to_string();
-    let path = raw_path(parts.uri.path()); // the query remains as the client sent it
+    let path = raw_path(parts.uri.path()); // the query stays as the client sent it
     let query = parts.uri.query().unwrap_or_default();
     let mut headers = headers_of(parts);
     headers.insert("host".to_owned(), host(parts)?);
@@ -65,7 +65,7 @@ pub fn of_request(received: &Received<'_>) -> Result<Vec<u8>, Refusal> {
         },
         "isBase64Encoded": false,
     });
-    // Members without content are absent, not empty.
+    // Members without content are omitted, not empty.
     let cookies = cookies(&parts.headers);
     if !cookies.is_empty() {
         event["cookies"] = cookies.into();
@@ -88,13 +88,13 @@ pub fn of_request(received: &Received<'_>) -> Result<Vec<u8>, Refusal> {
     serde_json::to_vec(&event).map_err(Refusal::of_answer)
 }
 
-/// The headers, with lower-case names. Cookies are in a separate member.
+/// The headers, with lower-case names. Cookies have a separate member.
 fn headers_of(parts: &Parts) -> BTreeMap<String, String> {
     let headers = parts.headers.iter().filter(|(name, _)| *name != COOKIE);
     joined(headers.map(|(name, value)| (name.as_str().to_owned(), String::from_utf8_lossy(value.as_bytes()))))
 }
 
-/// One value per name; several are joined with commas.
+/// One value per name; several values are joined with commas.
 fn joined<'a>(pairs: impl Iterator<Item = (String, Cow<'a, str>)>) -> BTreeMap<String, String> {
     let mut joined = BTreeMap::<String, String>::new();
     for (name, value) in pairs {
@@ -106,7 +106,7 @@ fn joined<'a>(pairs: impl Iterator<Item = (String, Cow<'a, str>)>) -> BTreeMap<S
     joined
 }
 
-/// The host that the client named. AWS accepts only the API's names; here, any well-formed name is accepted.
+/// The host that the client named. AWS accepts only the API's host names; here, any well-formed name is accepted.
 fn host(parts: &Parts) -> Result<String, Refusal> {
     let named = parts.headers.get(HOST).map(HeaderValue::to_str);
     let host = match (named, parts.uri.authority()) {
@@ -119,7 +119,7 @@ fn host(parts: &Parts) -> Result<String, Refusal> {
     if fits { Ok(host.to_owned()) } else { Err(Refusal::bad_host()) }
 }
 
-/// Sets the `X-Forwarded-*` headers. In `X-Forwarded-For` the gateway's entry follows the client's.
+/// Sets the `X-Forwarded-*` headers. In `X-Forwarded-For`, the gateway's entry follows the client's.
 fn forwarded(headers: &mut BTreeMap<String, String>, source: &str) {
     headers
         .entry("x-forwarded-for".to_owned())
@@ -141,7 +141,7 @@ fn cookies(headers: &HeaderMap) -> Vec<String> {
         .collect()
 }
 
-/// The body as text, if API Gateway passes it as text. Forms arrive in Base64.
+/// The body as text, if API Gateway would pass it as text. Forms are passed in Base64.
 fn text<'a>(headers: &HeaderMap, body: &'a [u8]) -> Option<&'a str> {
     let content_type = headers.get(CONTENT_TYPE).map(|value| value.to_str().unwrap_or_default());
     let media_type = content_type.map(|value| value.split(';').next().unwrap_or_default().trim().to_ascii_lowercase());
@@ -162,7 +162,7 @@ fn protocol(version: Version) -> &'static str {
     }
 }
 
-/// A request's id in API Gateway's form, which is not a UUID.
+/// A request's id in API Gateway's format, which is not a UUID.
 fn request_id(random: &dyn Random) -> String {
     BASE64_STANDARD.encode(random::bytes::<11>(random))
 }
@@ -216,7 +216,7 @@ mod tests {
         assert_eq!(context["http"]["sourceIp"], "192.0.2.7");
         assert_eq!(context["time"], "20/Nov/2026:09:45:00 +0000");
         assert_eq!(context["timeEpoch"], 1_795_167_900_123_i64);
-        // The client's entry is kept, but never as the last one.
+        // The client's entry is kept, but never comes last.
         assert_eq!(event["headers"]["x-forwarded-for"], "203.0.113.9, 192.0.2.7");
         assert_eq!(event["headers"]["x-forwarded-proto"], "http");
     }

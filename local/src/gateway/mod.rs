@@ -1,9 +1,10 @@
 //! The gateway, a stand-in for API Gateway's HTTP API. It finds the route, turns the request into an event, invokes the
-//! function and turns its answer into a response. Its refusals are also Problems.
+//! function, and converts its response to HTTP. When the gateway itself refuses a request, it also responds with a
+//! Problem.
 //!
 //! cargo-lambda's server is not an alternative: it reports a fixed source address, leaves path parameters encoded, lets
-//! a client choose the request's id, fails on a JSON body that is not UTF-8, and hangs once about a hundred requests
-//! are queued for one function.
+//! clients choose request ids, fails on a JSON body that is not UTF-8, and hangs once about a hundred requests are
+//! queued for one function.
 
 mod answer;
 mod body;
@@ -34,12 +35,12 @@ use crate::{
 
 /// API Gateway's time limit for a request.
 const TIME_LIMIT: Duration = Duration::from_secs(30);
-/// The largest head that API Gateway accepts: the request line and the headers' values together.
+/// The largest head that API Gateway accepts: the request line and the header values together.
 const MAX_HEAD: usize = 10_240;
-/// The largest event that Lambda accepts. A binary body grows by a third in it.
+/// The largest event that Lambda accepts. In an event, a binary body is a third larger.
 const MAX_EVENT: usize = 6 * 1024 * 1024;
 
-/// Answers requests by invoking functions.
+/// Responds to requests by invoking functions.
 pub struct Gateway {
     routes: Routes,
     invoker: Invoker,
@@ -50,7 +51,7 @@ pub struct Gateway {
 }
 
 impl Gateway {
-    /// A gateway with the template's routes, which shows its requests on the terminal.
+    /// A gateway with the template's routes; shows its requests on the terminal.
     pub fn new(
         template: &Template,
         invoker: Invoker,
@@ -62,7 +63,7 @@ impl Gateway {
         Self { routes: Routes::new(template), invoker, base_url, terminal, clock, random }
     }
 
-    /// Serves requests until `shutdown`, then waits for those in progress.
+    /// Serves requests until `shutdown`, then waits for the requests in progress.
     pub async fn serve(
         self,
         listener: TcpListener,

@@ -1,4 +1,4 @@
-//! The gateway's responses instead of a function's, as Problems.
+//! The responses that the gateway sends instead of a function's, as Problems.
 
 use std::{error::Error, time::Duration};
 
@@ -36,12 +36,12 @@ impl Refusal {
         Self::new(Problem::unavailable(format!("no answer within {} s", limit.as_secs())))
     }
 
-    /// A failed invocation, which is an internal error regardless of the cause.
+    /// A failed invocation, which is an internal error regardless of its cause.
     pub fn of_invocation(error: InvokeError) -> Self {
         Self::new(Problem::internal(error))
     }
 
-    /// The refusal in the error format of this function's endpoint.
+    /// The refusal, in the error format that this function's endpoint uses.
     pub fn in_place_of(self, function: &str) -> Self {
         let errors = endpoints::of_function(function).map_or(self.errors, |endpoint| endpoint.errors);
         Self { errors, ..self }
@@ -51,7 +51,7 @@ impl Refusal {
         Self::new(Problem::internal(error))
     }
 
-    /// The cause, for the log only.
+    /// The cause, which only the log shows.
     pub fn cause(&self) -> Option<String> {
         self.problem.cause.as_deref().map(|cause| logging::chain(cause))
     }
@@ -64,28 +64,28 @@ impl Refusal {
     }
 }
 
-/// A body that is too large.
+/// The refusal of a body that is too large.
 pub fn of_large_body(limit: usize) -> Refusal {
     ending_the_connection(Problem::too_large("The request", limit))
 }
 
-/// A body that does not arrive in time.
+/// The refusal of a body that does not arrive in time.
 pub fn of_slow_body() -> Refusal {
     ending_the_connection(Problem::request_timeout())
 }
 
-/// A head that is too large; the body is not read.
+/// The refusal of a head that is too large; the body is not read.
 pub fn of_large_head(limit: usize) -> Refusal {
     ending_the_connection(Problem::headers_too_large(limit))
 }
 
-/// A body that ended too early. Usually the client has gone and does not receive this.
+/// The refusal of a body that ended too early. The client has usually gone and does not receive this response.
 pub fn broken_off(error: axum::Error) -> Refusal {
     let violation = Violation::whole_body(Rule::InvalidFormat, "is incomplete: the connection was closed too early");
     ending_the_connection(Problem::from(violation).caused_by(error))
 }
 
-/// A refusal that closes the connection, since the rest of the request is not read.
+/// A refusal that closes the connection, since the rest of the request will not be read.
 fn ending_the_connection(mut problem: Problem) -> Refusal {
     problem.headers.push((CONNECTION, HeaderValue::from_static("close")));
     Refusal::new(problem)

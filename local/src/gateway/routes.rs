@@ -1,5 +1,5 @@
-//! The template's routes, matched by verb and path as in API Gateway. A literal path segment takes precedence over a
-//! parameter, and a parameter over a greedy one (`{name+}`), which takes the rest of a path.
+//! The template's routes, matched by method and path as in API Gateway. A literal path segment takes precedence over a
+//! parameter, and a parameter over a greedy one (`{name+}`), which matches the rest of the path.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use http::Method;
 use percent_encoding::percent_decode_str;
 use template::Template;
 
-/// All routes, most literal first.
+/// All routes, in order of precedence.
 pub struct Routes {
     routes: Vec<Route>,
     unmatched: Route,
@@ -15,14 +15,14 @@ pub struct Routes {
 
 /// One route and its function.
 pub struct Route {
-    /// As API Gateway spells it: verb and path, or `$default`.
+    /// The route as API Gateway writes it: method and path, or `$default`.
     pub key: String,
     pub function: String,
     method: String,
     segments: Vec<Segment>,
 }
 
-/// In order of precedence, highest first.
+/// The kinds of path segments, in order of precedence, highest first.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 enum Segment {
     Literal(String),
@@ -48,7 +48,7 @@ impl Routes {
             routes,
             unmatched: Route {
                 key: "$default".to_owned(),
-                // Without a fallback, the invocation fails, since there is no such function.
+                // If the template has no fallback, the invocation fails, since this function does not exist.
                 function: unmatched.map_or_else(|| "$default".to_owned(), |function| function.name.clone()),
                 method: String::new(),
                 segments: Vec::new(),
@@ -56,7 +56,7 @@ impl Routes {
         }
     }
 
-    /// A request's route, and the path's parameters, decoded.
+    /// A request's route, and the decoded path parameters.
     pub fn find(&self, method: &Method, path: &str) -> (&Route, BTreeMap<String, String>) {
         let segments: Vec<String> = path.split('/').skip(1).map(decoded).collect();
         self.routes

@@ -1,4 +1,4 @@
-//! The waiting and running invocations of one function.
+//! One function's waiting and running invocations.
 
 use std::{
     collections::{HashMap, VecDeque},
@@ -9,10 +9,10 @@ use axum::body::Bytes;
 use base::Time;
 use tokio::sync::oneshot;
 
-/// Why an invocation has no answer.
+/// Why an invocation has no result.
 #[derive(Debug)]
 pub enum Failure {
-    /// The function reported an error, described by this JSON.
+    /// The function reported an error, which this JSON describes.
     Error(Bytes),
     /// The function's process ended.
     Died,
@@ -21,26 +21,27 @@ pub enum Failure {
 /// How an invocation ended.
 pub type InvocationOutcome = Result<Bytes, Failure>;
 
-/// The invocations of one function.
+/// One function's invocations.
 #[derive(Default)]
 pub struct Invocations(Mutex<State>);
 
 #[derive(Default)]
 struct State {
-    /// The number of the current process. The end of a process increments it, so that late requests match no process.
+    /// The number of the current process. Ending a process increments the number, so that late requests match no
+    /// process.
     process: u64,
     /// Whether that process has polled yet.
     started: bool,
     waiting: VecDeque<Invocation>,
-    /// The current process's polls. The last one is served first, so that the same connections stay busy.
+    /// The current process's polls. The latest poll is served first, so that the same connections stay busy.
     polls: Vec<oneshot::Sender<Offer>>,
-    /// Polls of a process that is shutting down. They are not answered before the next process begins, since the
-    /// process would log an answer as an error.
+    /// Polls from a process that is shutting down. They get no response before the next process begins, since the old
+    /// process would log it as an error.
     left: Vec<oneshot::Sender<Offer>>,
     running: HashMap<String, Running>,
 }
 
-/// An invocation's caller. Dropped when the caller has the answer or gives up.
+/// An invocation's caller. It is dropped when the caller has the result or gives up.
 #[derive(Default)]
 pub struct Caller(Arc<()>);
 
@@ -67,11 +68,11 @@ struct Running {
     caller: Presence,
 }
 
-/// An invocation as a process gets it.
+/// An invocation, as a process receives it.
 pub struct Work {
     pub id: String,
     pub event: Bytes,
-    /// The event's trace, in the form of `X-Amzn-Trace-Id`.
+    /// The event's trace, in the format of `X-Amzn-Trace-Id`.
     pub trace: Option<String>,
     pub deadline: Time,
 }
@@ -82,8 +83,8 @@ struct Invocation {
     answer: oneshot::Sender<InvocationOutcome>,
 }
 
-/// An invocation offered to a poll. If the poll's connection closes before it accepts, the invocation returns to the
-/// front of the queue.
+/// An invocation offered to a poll. If the poll's connection closes before the poll accepts, the invocation returns to
+/// the front of the queue.
 pub struct Offer {
     invocations: Arc<Invocations>,
     invocation: Option<Invocation>,
@@ -112,7 +113,7 @@ impl Invocations {
             let Some(poll) = state.polls.pop() else { return state.waiting.push_front(invocation) };
             let offer = Offer { invocations: Arc::clone(self), invocation: Some(invocation) };
             if let Err(mut back) = poll.send(offer) {
-                // Emptied here, since its `drop` would lock the state again.
+                // Empty the offer here, since its `drop` would lock the state again.
                 if let Some(invocation) = back.invocation.take() {
                     state.waiting.push_front(invocation);
                 }
@@ -129,7 +130,7 @@ impl Invocations {
         state.process
     }
 
-    /// Adds a poll of a process, unless the process has ended.
+    /// Adds a poll from a process, unless the process has ended.
     pub fn poll(self: &Arc<Self>, process: u64) -> Option<oneshot::Receiver<Offer>> {
         let mut state = self.state();
         if process != state.process {
@@ -143,19 +144,18 @@ impl Invocations {
         Some(polled)
     }
 
-    /// Removes a running invocation, to be answered.
+    /// Removes a running invocation, so that its caller can get the result.
     pub fn finish(&self, id: &str) -> Option<oneshot::Sender<InvocationOutcome>> {
         self.state().running.remove(id).map(|running| running.answer)
     }
 
-    /// Whether the caller of a running invocation is still waiting for the answer; `None` if no such invocation is
-    /// running.
+    /// Whether a running invocation's caller is still waiting for the result; `None` if no such invocation is running.
     pub fn caller_waits(&self, id: &str) -> Option<bool> {
         self.state().running.get(id).map(|running| running.caller.waits())
     }
 
     /// Detaches a process if it has no running or waiting invocations, and returns whether it did. The process gets no
-    /// further invocation, not even one that is being offered to it.
+    /// further invocations, not even one that is being offered to it.
     pub fn leave(&self, process: u64) -> bool {
         let mut state = self.state();
         let idle = state.running.is_empty() && state.waiting.is_empty();
@@ -166,7 +166,7 @@ impl Invocations {
         idle
     }
 
-    /// Ends a process, and fails its running invocations.
+    /// Ends a process, and fails the invocations that it was running.
     pub fn end(&self, process: u64) {
         let mut state = self.state();
         if process != state.process {
@@ -176,12 +176,12 @@ impl Invocations {
         state.polls.clear();
         let mut lost: Vec<_> = state.running.drain().map(|(_, running)| running.answer).collect();
         if !std::mem::take(&mut state.started) {
-            // The process failed to start, and the next one may fail as well: waiting invocations fail, as on AWS.
+            // The process failed to start, and the next one may fail as well, so waiting invocations fail, as on AWS.
             lost.extend(state.waiting.drain(..).map(|invocation| invocation.answer));
         }
         drop(state);
         for answer in lost {
-            // A caller that has given up needs no answer.
+            // A caller that has given up needs no result.
             let _ = answer.send(Err(Failure::Died));
         }
     }

@@ -1,5 +1,6 @@
-//! Forwards S3 requests to another server. The server of queues and secrets checks their signatures and forwards them
-//! unchanged. The other server must check no signatures, since it does not know this run's credentials.
+//! Forwards S3 requests to another server. The server for queues and secrets checks the requests' signatures and
+//! forwards the requests unchanged. The other server must not check signatures, since it does not know this run's
+//! credentials.
 
 use std::str::FromStr;
 
@@ -19,7 +20,7 @@ use hyper_util::{
     rt::TokioExecutor,
 };
 
-/// Headers that concern one connection and are not forwarded. The server here answers `Expect`.
+/// Headers that concern a single connection, so they are not forwarded. The local server handles `Expect`.
 const OF_A_CONNECTION: [HeaderName; 4] = [CONNECTION, EXPECT, TRANSFER_ENCODING, UPGRADE];
 
 /// An S3 server to which requests are forwarded.
@@ -29,7 +30,7 @@ pub struct S3 {
     client: Client<HttpConnector, Body>,
 }
 
-/// A malformed S3 server address.
+/// A malformed address of an S3 server.
 #[derive(Debug, thiserror::Error)]
 #[error("it is not of the form http://127.0.0.1:4566")]
 pub struct S3Error;
@@ -46,7 +47,7 @@ impl FromStr for S3 {
 }
 
 impl S3 {
-    /// The other server's answer.
+    /// The other server's response.
     pub async fn pass(&self, mut request: Request) -> Response {
         let path = request.uri().path_and_query().cloned().unwrap_or_else(|| PathAndQuery::from_static("/"));
         let uri = Uri::builder().scheme(Scheme::HTTP).authority(self.server.clone()).path_and_query(path).build();
@@ -59,13 +60,13 @@ impl S3 {
                 strip(answer.headers_mut());
                 answer
             }
-            // Every SDK retries.
+            // Every SDK retries after this status.
             Err(error) => (StatusCode::SERVICE_UNAVAILABLE, logging::chain(&error)).into_response(),
         }
     }
 }
 
-/// Removes connection headers, and the CORS headers that would let browser pages in.
+/// Removes connection headers, and the CORS headers that would grant access to browser pages.
 fn strip(headers: &mut HeaderMap) {
     for name in &OF_A_CONNECTION {
         headers.remove(name);

@@ -1,5 +1,6 @@
-//! DynamoDB's protocol in front of the embedded database. dynoxide has a server, but it checks no credentials, answers
-//! pages in browsers, and supports no middleware. This module answers a well-formed request as that server does.
+//! DynamoDB's protocol for the embedded database. dynoxide has a server, but that server checks no credentials,
+//! responds to browser pages and supports no middleware. This module responds to well-formed requests as that server
+//! does.
 //! <https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Programming.LowLevelAPI.html>
 
 use std::sync::Arc;
@@ -23,7 +24,7 @@ const MAX_REQUEST: usize = 16 * 1024 * 1024;
 const MEDIA_TYPE: &str = "application/x-amz-json-1.0";
 
 /// The connections to one database. Only one request at a time uses a connection, so reads have a separate one: with
-/// SQLite's write-ahead log they continue during a write, and each read sees all earlier commits.
+/// SQLite's write-ahead log, they continue during a write, and each read sees all earlier commits.
 /// <https://www.sqlite.org/wal.html#concurrency>
 #[derive(Clone)]
 pub struct Connections {
@@ -46,13 +47,13 @@ macro_rules! carry_out {
     };
 }
 
-/// The server for the database with these connections; it logs the table's faults.
+/// A router that serves the database through these connections and logs the table's faults.
 pub fn router(connections: Connections, faults: Faults) -> Router {
     let state = (connections, Arc::new(faults));
     Router::new().route("/", post(call)).layer(DefaultBodyLimit::max(MAX_REQUEST)).with_state(state)
 }
 
-/// Answers a request. The database runs on the calling thread, which belongs to the table's runtime.
+/// Responds to a request. The database runs on the calling thread, which belongs to the table's runtime.
 async fn call(
     State((connections, faults)): State<(Connections, Arc<Faults>)>,
     headers: HeaderMap,
@@ -102,7 +103,7 @@ async fn call(
 fn read<T: DeserializeOwned>(request: &[u8]) -> dynoxide::Result<T> {
     serde_json::from_slice(request).map_err(|error| {
         let said = error.to_string();
-        // The request types mark the errors that DynamoDB calls invalid, to distinguish them from malformed requests.
+        // The request types mark errors that DynamoDB calls invalid, to distinguish them from malformed requests.
         match said.split_once(':') {
             Some((mark, why)) if mark.starts_with("VALIDATION") => DynoxideError::ValidationException(why.to_owned()),
             _ => DynoxideError::SerializationException(said),

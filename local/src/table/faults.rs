@@ -1,4 +1,4 @@
-//! Logs the table's faults for the operator. The functions only see that the table does not respond.
+//! Logs the table's faults for the operator. The functions only see that the table fails to respond.
 
 use std::{
     path::PathBuf,
@@ -10,13 +10,13 @@ use dynoxide::DynoxideError;
 
 use crate::disk;
 
-/// The minimum time between two lines: on a full disk, every call fails and is retried.
+/// The minimum time between two log lines: on a full disk, every call fails and is retried.
 const LOG_INTERVAL: Duration = Duration::from_secs(10);
 
 /// Logs the faults of one table.
 #[derive(Debug)]
 pub struct Faults {
-    /// The folder with the table's file, if it is on disk.
+    /// The folder that contains the table's file, if the table is on disk.
     folder: Option<PathBuf>,
     last: Mutex<Option<Instant>>,
 }
@@ -26,7 +26,7 @@ impl Faults {
         Self { folder, last: Mutex::new(None) }
     }
 
-    /// Logs an error of the table itself, but not the refusal of a bad request.
+    /// Logs an error in the table itself, but not the refusal of an invalid request.
     pub fn note(&self, error: &DynoxideError) {
         if error.status_code() >= 500 && self.is_time() {
             tracing::error!("{}", self.sentence(error));

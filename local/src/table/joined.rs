@@ -1,6 +1,7 @@
-//! Runs the statements of one call in one SQLite transaction. The database would run each statement of a batch in its
-//! own transaction, which costs more than the statement. A transaction is stricter than DynamoDB's batch, since all its
-//! statements must succeed. If one fails, the original batch is run, and each statement has its own outcome.
+//! Running the statements of one call in one SQLite transaction. By default, the database runs each statement of a
+//! batch in a separate transaction, which costs more than the statement. A transaction is stricter than a DynamoDB
+//! batch, since all its statements must succeed. If one fails, the original batch runs instead, and each statement has
+//! its own outcome.
 
 use dynoxide::{
     Database,
@@ -12,7 +13,7 @@ use dynoxide::{
     },
 };
 
-/// A database that runs a batch as a transaction if the result is the same.
+/// A database that runs a batch as one transaction if the result is the same.
 pub trait Joined {
     /// Runs a batch.
     fn execute_joined(&self, batch: BatchExecuteStatementRequest) -> dynoxide::Result<BatchExecuteStatementResponse>;
@@ -29,9 +30,9 @@ impl Joined for Database {
     }
 }
 
-/// The transaction with the effect of a batch, and the batch's answer if every statement succeeds. `None` for a batch
-/// of one statement, for a batch that reads or returns items, and if the consumed capacity is requested, since it would
-/// differ.
+/// The transaction that has the same effect as a batch, and the batch's response if every statement succeeds. `None`
+/// for a batch with one statement, for a batch that reads or returns items, and if the consumed capacity is requested,
+/// since it would differ.
 fn joined(batch: &BatchExecuteStatementRequest) -> Option<(ExecuteTransactionRequest, BatchExecuteStatementResponse)> {
     if batch.statements.len() < 2 || batch.return_consumed_capacity.is_some() {
         return None;
@@ -103,7 +104,7 @@ mod tests {
         for (is_joined, batch) in [
             (true, json!({ "Statements": [insert("a", 1), insert("b", 1)] })),
             (true, json!({ "Statements": [update("a", 2, ""), insert("c", 1)] })),
-            // Some of these fail, and the others succeed.
+            // Some statements in this batch fail, and the others succeed.
             (true, json!({ "Statements": [insert("a", 9), insert("d", 1)] })),
             (true, json!({ "Statements": [update("a", 1, ""), update("b", 5, ""), update("none", 5, "")] })),
             (true, json!({ "Statements": [insert("e", 1), insert("e", 2)] })),

@@ -1,4 +1,4 @@
-//! The table on disk, created as the template declares it.
+//! The table on disk, created to match the template.
 
 use std::{
     error::Error,
@@ -19,7 +19,7 @@ use crate::{data_folder::clean_command, disk};
 /// The table's name; the emulator requires at least eleven characters.
 pub const TABLE_NAME: &str = "waypost-local";
 
-/// Reasons why the table on disk cannot be used.
+/// Why the table on disk cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum SchemaError {
     /// The file is not a database, or is damaged.
@@ -28,13 +28,13 @@ pub enum SchemaError {
          `{}`, which also removes the secrets", cleaning(.file)
     )]
     Damaged {
-        /// The table's file.
+        /// The path of the table's file.
         file: String,
     },
     /// The file cannot be opened for another reason.
     #[error("the table {file} cannot be opened")]
     Open {
-        /// The table's file.
+        /// The path of the table's file.
         file: String,
         /// The error from the file system or the database.
         source: Box<dyn Error + Send + Sync>,
@@ -45,10 +45,10 @@ pub enum SchemaError {
     /// The database refused to create the template's table.
     #[error("the table cannot be created: {0}")]
     Create(String),
-    /// The file's table was created from another template.
+    /// The table in the file was created from a different template.
     #[error("the keys or indexes of the table {file} differ from template.yaml; start over with `{}`", cleaning(.file))]
     Outdated {
-        /// The table's file.
+        /// The path of the table's file.
         file: String,
     },
 }
@@ -58,14 +58,14 @@ fn cleaning(table: &str) -> String {
     clean_command(Path::new(table).parent().unwrap_or(Path::new(".")))
 }
 
-/// Creates the file if it is missing. Only its owner can read it.
+/// Creates the file, readable only by its owner, if it is missing.
 fn make_private(file: &str) -> io::Result<()> {
     let file = File::options().create(true).append(true).mode(0o600).open(file)?;
     file.set_permissions(Permissions::from_mode(0o600))
 }
 
-/// Whether the file is empty, or begins with SQLite's header. dynoxide assumes that any other file is an encrypted
-/// database, and its error message is for programmers. <https://www.sqlite.org/fileformat.html#the_database_header>
+/// Whether the file is empty, or begins with SQLite's header. dynoxide takes any other file for an encrypted database,
+/// and its error message is for programmers. <https://www.sqlite.org/fileformat.html#the_database_header>
 fn is_database(file: &str) -> io::Result<bool> {
     const MAGIC: &[u8; 16] = b"SQLite format 3\0";
     let mut beginning = Vec::with_capacity(MAGIC.len());
@@ -73,8 +73,8 @@ fn is_database(file: &str) -> io::Result<bool> {
     Ok(beginning.is_empty() || beginning == MAGIC)
 }
 
-/// The error for a file that could not be opened. It checks the disk itself, since SQLite reports some writes to a full
-/// disk as I/O errors.
+/// The error for a file that could not be opened. This function checks the disk itself, since SQLite reports some
+/// writes to a full disk as I/O errors.
 fn fault(file: &str, error: DynoxideError) -> SchemaError {
     let code = match &error {
         DynoxideError::SqliteError(error) => error.sqlite_error_code(),
@@ -90,13 +90,13 @@ fn fault(file: &str, error: DynoxideError) -> SchemaError {
     }
 }
 
-/// The error for a file that the system refuses.
+/// The error for a file that the system refuses to open.
 fn refused(file: &str, error: io::Error) -> SchemaError {
     SchemaError::Open { file: file.to_owned(), source: error.into() }
 }
 
-/// Opens the file and creates the template's table if it is missing. The connection for reads is opened afterwards, so
-/// that it knows the table.
+/// Opens the file and creates the template's table if it is missing. The connection for reads is opened last, so that
+/// it knows the table.
 pub fn open(file: &str, table: &Table) -> Result<Connections, SchemaError> {
     let writing = open_to_write(file, table)?;
     let reading = Database::new(file).map_err(|error| fault(file, error))?;
@@ -105,16 +105,16 @@ pub fn open(file: &str, table: &Table) -> Result<Connections, SchemaError> {
 
 fn open_to_write(file: &str, table: &Table) -> Result<Database, SchemaError> {
     let create = |error: &dyn std::fmt::Display| SchemaError::Create(error.to_string());
-    // SQLite gives the same mode to its other files, which contain the last writes.
+    // SQLite gives the same permissions to its other files, which contain the latest writes.
     make_private(file).map_err(|error| refused(file, error))?;
     if !is_database(file).map_err(|error| refused(file, error))? {
         return Err(SchemaError::Damaged { file: file.to_owned() });
     }
     let database = Database::new(file).map_err(|error| fault(file, error))?;
     // This call sets SQLite's `synchronous` to NORMAL: SQLite waits for the disk only when it merges the log into the
-    // file. A killed process loses nothing, since the kernel has every commit. A power or kernel failure loses the last
-    // commits, but the others keep their order and integrity. Waiting for the disk at each commit would cost more than
-    // the rest of a write.
+    // file. Killing the process loses nothing, since the kernel has every commit. A power or kernel failure loses the
+    // last commits, but keeps the order and integrity of the others. Waiting for the disk at each commit would cost
+    // more than the rest of the write.
     database.disable_bulk_loading().map_err(|error| fault(file, error))?;
 
     let name = json!({ "TableName": TABLE_NAME });
@@ -145,7 +145,7 @@ fn open_to_write(file: &str, table: &Table) -> Result<Database, SchemaError> {
     Ok(database)
 }
 
-/// Whether a table has the keys and the indexes that the template declares.
+/// Whether a table has the keys and indexes that the template declares.
 fn is_declared(existing: &Value, declared: &Value) -> bool {
     let indexes = |table: &Value| {
         let form = |index: &Value| ["IndexName", "KeySchema", "Projection"].map(|member| index[member].clone());
@@ -196,7 +196,7 @@ mod tests {
         let table = Table { logical_id: "Table".to_owned(), definition: definition(&["one"]), expiry_attribute: None };
         drop(open(&file.to_string_lossy(), &table).expect("a new table"));
         let whole = std::fs::read(&file).expect("readable");
-        // The header is intact, but the following pages are not.
+        // The header is intact, but the pages after it are not.
         let mut torn = whole.clone();
         torn[100..].fill(0xa5);
         for content in [b"not a database, but a text of more than a hundred bytes".repeat(3), b"S".to_vec(), torn] {

@@ -1,4 +1,4 @@
-//! Answers.
+//! The operations' responses.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use crate::{
     queues::Sent,
 };
 
-/// The answer of any operation.
+/// Any operation's response.
 #[derive(Serialize)]
 #[serde(untagged)]
 pub enum Answer {

@@ -1,4 +1,4 @@
-//! Batches: checks of a whole batch, and the answers to its entries.
+//! Batches: checks on a whole batch, and the results for its entries.
 //! <https://docs.aws.amazon.com/AWSSimpleQueueService/latest/APIReference/API_SendMessageBatch.html>
 
 use std::collections::HashSet;
@@ -13,7 +13,7 @@ const MAX_ENTRIES: usize = 10;
 /// The maximum length of an entry's identifier.
 const MAX_ID: usize = 80;
 
-/// The answer to a batch.
+/// The response to a batch.
 #[derive(Default, Serialize)]
 #[serde(rename_all = "PascalCase")]
 pub struct Batch {
@@ -29,7 +29,7 @@ struct Successful {
     done: Done,
 }
 
-/// The answer to a successful entry.
+/// The result of a successful entry.
 #[derive(Serialize)]
 #[serde(untagged)]
 pub enum Done {
@@ -74,7 +74,7 @@ impl Batch {
     }
 }
 
-/// Checks the number of entries and their identifiers.
+/// Checks the number of entries, and their identifiers.
 pub fn check<E: Entry>(entries: &[E]) -> Result<(), Refusal> {
     if entries.is_empty() {
         let message = "There should be at least one entry in the request.";

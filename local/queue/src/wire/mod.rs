@@ -1,4 +1,4 @@
-//! The protocol: AWS JSON 1.0, which every SDK speaks.
+//! The protocol, AWS JSON 1.0, which every SDK supports.
 //! <https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-making-api-requests-json.html>
 
 mod answers;
@@ -29,14 +29,14 @@ use requests::{
 };
 
 const JSON: HeaderValue = HeaderValue::from_static("application/x-amz-json-1.0");
-/// The header with the older query protocol's error codes, by which SDKs distinguish errors.
+/// The header that carries the older query protocol's error codes, by which SDKs distinguish errors.
 const QUERY_ERROR: HeaderName = HeaderName::from_static("x-amzn-query-error");
 
 impl Queues {
-    /// Answers an operation by its name (`SendMessage`: the header `X-Amz-Target` without `AmazonSQS.`) and the
-    /// request's body. The response has the status, `Content-Type`, `x-amzn-query-error` for an error, and the body. A
-    /// `ReceiveMessage` may take as long as its `WaitTimeSeconds`; dropping the future stops waiting, and no message is
-    /// received.
+    /// Responds to an operation, given its name (`SendMessage`, which is the header `X-Amz-Target` without
+    /// `AmazonSQS.`) and the request's body. The response has a status, `Content-Type`, a body and, for an error,
+    /// `x-amzn-query-error`. A `ReceiveMessage` may take as long as its `WaitTimeSeconds`; dropping the future stops
+    /// the wait without receiving a message.
     pub async fn answer(&self, operation: &str, body: &[u8]) -> Response<Bytes> {
         match self.perform(operation, body).await {
             Ok(answer) => response(StatusCode::OK, &answer),
@@ -70,7 +70,7 @@ impl Queues {
 
     fn send_message(&self, request: SendRequest) -> Result<SentAnswer, Refusal> {
         let queue = queue(&request.queue_url)?;
-        // An invalid queue is reported before an invalid message.
+        // SQS reports an invalid queue before an invalid message.
         self.require(queue)?;
         Ok(self.send(queue, request.message.read()?)?.into())
     }
@@ -150,7 +150,7 @@ impl Queues {
     }
 }
 
-/// The queue's name, from the end of its address.
+/// The queue's name, which ends its URL.
 fn queue(url: &Option<String>) -> Result<&str, Refusal> {
     let url = url.as_deref().ok_or_else(|| Refusal::missing("QueueUrl"))?;
     Ok(url.rsplit('/').next().unwrap_or(url))
@@ -187,7 +187,7 @@ mod tests {
         queues
     }
 
-    /// Status, error code and body.
+    /// The status, the error code and the body.
     fn ask(queues: &Queues, operation: &str, request: &Value) -> (u16, String, Value) {
         let answer = queues.answer(operation, request.to_string().as_bytes()).now_or_never().expect("it need not wait");
         let code = answer.headers().get(QUERY_ERROR).map(|code| code.to_str().unwrap().to_owned());

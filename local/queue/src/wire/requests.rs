@@ -1,4 +1,4 @@
-//! Requests. All members are optional here, so that a missing one is reported as missing, not as malformed JSON.
+//! The requests. All members are optional here, so that a missing member is reported as missing, not as malformed JSON.
 
 use std::{collections::BTreeMap, time::Duration};
 
