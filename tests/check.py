@@ -18,9 +18,9 @@ from timetable import show, step
 
 PROJECT = Path(__file__).resolve().parent.parent
 CONTRACT = PROJECT / "tests/contract"
-# Path words that name no area.
+# Words in paths that name no area.
 GENERAL = {"src", "shared", "functions", "tests", "contract", "bin", "mod", "main", "lib", "store", "item", "error", "local", "harness"}
-# Folders whose contract tests have a different name.
+# The folders whose contract tests have a different name.
 NAMES = {
     "dispatch": ["dispatching", "retries", "receivers"],
     "gate": ["routes", "problems", "bodies", "checks"],
@@ -35,9 +35,10 @@ NAMES = {
     "storage": ["table_chaos", "deliveries"],
     "subscriptions": ["webhook", "health"],
 }
-# The tests for any change in a `panel` folder; `panel/parts/webhook_form.js` also selects `browser_panel_webhooks`.
+# The tests that cover any change in a `panel` folder; `panel/parts/webhook_form.js` also selects
+# `browser_panel_webhooks`.
 OF_PANEL = {"panel_page", "browser_panel"}
-# Files that every crate reads.
+# The files that every crate reads.
 OF_ALL = {"Cargo.toml", "Cargo.lock", "clippy.toml"}
 
 
@@ -88,7 +89,7 @@ def contract_modules(files: list[str]) -> list[str]:
     modules = {path.stem for path in CONTRACT.iterdir() if path.name not in ("main.rs", "harness")}
     words, named = set(), set()
     for file in files:
-        # A folder within a crate is more specific than the crate's name.
+        # A subfolder of a crate is more specific than the crate's name.
         area = re.sub(r"^shared/[^/]+/src/(?=.*/)", "", file)
         parts = re.split(r"[/_\-.]", area)
         words.update(name for part in parts for name in NAMES.get(part, []))

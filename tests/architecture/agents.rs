@@ -1,4 +1,4 @@
-//! Agents' tools and the API agree: each member of one is in the other, or is listed with the reason here or in
+//! The agents' tools agree with the API: each member of one appears in the other, or is listed with a reason here or in
 //! `schemas::LEFT_OUT`.
 
 use std::{collections::BTreeSet, fs, path::Path};
@@ -9,8 +9,8 @@ use functions_agents::{
 };
 use serde_json::{Map, Value, json};
 
-/// The tools that correspond to an API operation, and the member of their result that contains the response; empty if
-/// the result is the response.
+/// The tools that correspond to an API operation, each with the member of its result that contains the response; empty
+/// if the result is the response.
 const EQUIVALENT: [(&str, &str, &str); 16] = [
     ("list_webhooks", "listWebhooks", "webhooks"),
     ("show_webhook", "showWebhook", ""),
@@ -38,7 +38,7 @@ const OWN_FORM: [(&str, &str); 4] = [
     ("remove_webhook", "says only that the webhook is removed"),
 ];
 
-/// Members of a response that its tool's result lacks, with the reason.
+/// Members of a response that the tool's result lacks, with the reason.
 const LACKING: [(&str, &str, &str); 4] = [
     ("resend_delivery", "advice", "the next attempt has not begun; `show_delivery` shows it later"),
     ("resend_delivery", "attempts", "the next attempt has not begun; `show_delivery` shows it later"),
@@ -46,10 +46,10 @@ const LACKING: [(&str, &str, &str); 4] = [
     ("resend_delivery", "eventWarnings", "`show_delivery` shows them"),
 ];
 
-/// Members of results that only tools have.
+/// Members that only tools' results have.
 const OF_TOOLS: [&str; 1] = ["repeated"];
 
-/// The contract, to resolve references.
+/// The contract, with which references are resolved.
 struct Contract(Value);
 
 impl Contract {
@@ -59,7 +59,7 @@ impl Contract {
         Self(template::yaml_to_json(&text).expect("openapi.yaml is YAML"))
     }
 
-    /// The part of the document that a reference points to, with the members next to the reference.
+    /// The part of the document that a reference points to, merged with the members next to the reference.
     fn resolved(&self, part: &Value) -> Value {
         let Some(reference) = part["$ref"].as_str() else { return part.clone() };
         let referred = self.0.pointer(reference.trim_start_matches('#')).expect("a reference refers to something");
@@ -69,7 +69,7 @@ impl Contract {
         whole.into()
     }
 
-    /// An operation, including the parameters of its path.
+    /// An operation, with its path's parameters.
     fn operation(&self, id: &str) -> (Vec<Value>, &Value) {
         let paths = self.0["paths"].as_object().expect("paths").values();
         let mut all = paths.flat_map(|path| path.as_object().expect("operations").values().map(move |one| (path, one)));
@@ -78,7 +78,7 @@ impl Contract {
         (parameters.flatten().map(|parameter| self.resolved(parameter)).collect(), operation)
     }
 
-    /// The names of an operation's inputs, as arguments.
+    /// The names of an operation's inputs, as a tool would name its arguments.
     fn input(&self, id: &str) -> BTreeSet<String> {
         let (parameters, operation) = self.operation(id);
         let name = |parameter: &Value| match (parameter["in"].as_str(), parameter["name"].as_str()?) {
@@ -104,7 +104,7 @@ impl Contract {
         found
     }
 
-    /// The members of a schema at any depth, except within third-party text, which tools show as one string.
+    /// The members of a schema at any depth, except those in third-party text, which tools show as one string.
     fn members(&self, schema: &Value, place: &str, found: &mut BTreeSet<String>) {
         let schema = self.resolved(schema);
         if schema["x-untrusted"] == true {

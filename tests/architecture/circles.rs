@@ -14,16 +14,16 @@ use syn::{
 
 type Module = Vec<String>;
 
-/// A crate's files, by module.
+/// A crate's files, keyed by module.
 struct Sources(BTreeMap<Module, Contents>);
 
 #[derive(Default)]
 struct Contents {
-    /// The paths in its code, absolute within the crate.
+    /// The paths in the file's code, absolute within the crate.
     named: Vec<Module>,
-    /// Its re-exports: name and path.
+    /// The file's re-exports: each name, and the path behind it.
     reexported: BTreeMap<String, Module>,
-    /// The modules that it re-exports completely.
+    /// The modules whose items the file re-exports with a glob.
     everything_of: Vec<Module>,
 }
 
@@ -87,7 +87,7 @@ impl Reader<'_> {
         match self.absolute(&path) {
             Some(path) if exported => drop(self.contents.reexported.insert(alias, path)),
             Some(path) => self.contents.named.push(path),
-            // `pub use child::Thing`, and `use child::Thing` of a module's own children.
+            // `pub use child::Thing`, or `use child::Thing` for the module's own child.
             None if exported => drop(self.contents.reexported.insert(alias, self.below(&path))),
             None => self.contents.named.push(self.below(&path)),
         }
@@ -120,7 +120,7 @@ impl<'ast> Visit<'ast> for Reader<'_> {
     }
 
     fn visit_item_mod(&mut self, item: &'ast ItemMod) {
-        // An inline module belongs to the file.
+        // An inline module belongs to the file that contains it.
         if let Some((_, items)) = &item.content {
             for item in items {
                 self.visit_item(item);
@@ -180,7 +180,7 @@ impl Sources {
         Some(module)
     }
 
-    /// The files that each file uses.
+    /// For each file, the files that it uses.
     fn uses(&self) -> BTreeMap<&Module, BTreeSet<Module>> {
         let uses = |(module, contents): (&'_ Module, &'_ Contents)| {
             let homes = contents.named.iter().filter_map(|path| self.home_of(path, 0));
@@ -189,7 +189,7 @@ impl Sources {
         self.0.iter().map(|(module, contents)| (module, uses((module, contents)))).collect()
     }
 
-    /// The shortest circle through each file that is in one; each circle once.
+    /// The shortest circle through each file that is part of one, without repetitions.
     fn circles(&self) -> Vec<Vec<String>> {
         let uses = self.uses();
         let mut found: BTreeMap<BTreeSet<Module>, Vec<String>> = BTreeMap::new();

@@ -1,4 +1,4 @@
-//! The permitted dependencies between our crates. docs/architecture.md shows the layers.
+//! The permitted dependencies between our crates, whose layers docs/architecture.md shows.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -11,18 +11,18 @@ use serde_json::Value;
 
 const DOMAINS: [&str; 4] = ["geo-ip", "issuer", "payments", "webhooks"];
 
-/// Which of our crates a crate may use outside its tests.
+/// Our crates that a crate may use outside its tests.
 fn allowed(name: &str) -> Vec<&'static str> {
     match name {
         "base" | "event-catalogue" | "template" | "reference" | "sandbox" => vec![],
-        // A public API client like any other; it forwards events with the service's exchange.
+        // The CLI is a public API client like any other; it forwards events with the same exchange code as the service.
         "waypost" => vec!["outbound"],
         "queue" | "secret-store" => vec!["base"],
         "problem" => vec!["base"],
         "storage" | "outbound" => vec!["base", "problem"],
         "auth" => vec!["base", "problem", "storage"],
         "webhooks" | "issuer" | "geo-ip" => vec!["base", "problem", "storage", "outbound", "auth"],
-        // It publishes its events through the outbox of `webhooks`.
+        // The crate publishes its events through the outbox of `webhooks`.
         "payments" => vec!["base", "problem", "storage", "outbound", "auth", "webhooks"],
         "gate" => vec!["base", "problem", "auth"],
         "function" => vec!["base", "problem", "storage", "auth", "gate"],
@@ -46,7 +46,7 @@ fn allowed(name: &str) -> Vec<&'static str> {
             "queue",
             "secret-store",
         ],
-        // It includes the source files of all functions.
+        // The crate includes the source files of all functions.
         "local-functions" => vec![
             "auth",
             "base",
@@ -74,7 +74,7 @@ fn allowed(name: &str) -> Vec<&'static str> {
                 "functions-webhooks" => &["webhooks"],
                 "functions-payments" => &["payments"],
                 "functions-geo-ip" => &["geo-ip"],
-                // Its tools need use cases from several domains, and the scopes of the caller's application.
+                // Agents' tools need use cases from several domains, and the scopes of the caller's application.
                 "functions-agents" => &["webhooks", "payments", "issuer"],
                 _ => &[],
             };
@@ -100,7 +100,7 @@ fn is_for_tests(name: &str) -> bool {
     .contains(&name)
 }
 
-/// The packages, ours and others, that each of our packages depends on outside its tests.
+/// The packages, ours and third-party, that each of our packages depends on outside its tests.
 fn dependencies() -> BTreeMap<String, BTreeSet<String>> {
     let manifest = Path::new(env!("CARGO_MANIFEST_DIR")).join("../Cargo.toml");
     let metadata = Command::new(env!("CARGO"))
@@ -172,7 +172,7 @@ fn the_operators_program_needs_neither_a_database_nor_a_server() {
     }
 }
 
-/// Profiles with IAM Identity Center need these crates.
+/// AWS profiles that use IAM Identity Center need these crates.
 #[test]
 fn operators_may_sign_in_by_sso() {
     let tree = tree("waypost-admin");
@@ -181,7 +181,7 @@ fn operators_may_sign_in_by_sso() {
     }
 }
 
-/// The Rust files below a folder.
+/// The Rust files in a folder and its subfolders.
 fn sources(folder: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(folder).expect("a folder of the project").flatten().map(|entry| entry.path());
     let (folders, files): (Vec<_>, Vec<_>) = entries.partition(|path| path.is_dir());

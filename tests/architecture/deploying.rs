@@ -1,5 +1,5 @@
-//! `make deploy` without AWS: its questions, the stored answers, and its calls to SAM and the AWS command line,
-//! recorded by fake programs.
+//! `make deploy` without AWS: its questions, its stored answers, and its calls to SAM and the AWS CLI, which fake
+//! programs record.
 
 use std::{
     collections::BTreeMap,
@@ -42,14 +42,14 @@ case "$1 $2" in
 esac
 "#;
 
-/// Describes another version as soon as SAM has deployed.
+/// From the moment when SAM has deployed, describes a different version.
 const GIT: &str = r#"#!/bin/sh
 if test -e "$(dirname "$0")/../stack.json"; then echo 1.0.0-1-g1a2b3c4; else echo 1.0.0; fi
 "#;
 
 const TABLE: &str = "arn:aws:dynamodb:eu-central-1:123456789012:table/restored-1";
 const TOPIC: &str = "arn:aws:sns:eu-central-1:123456789012:alarms";
-/// Stack, region, BaseUrl, AuthUrl and AlarmTopicArn.
+/// The answers for the stack, region, BaseUrl, AuthUrl and AlarmTopicArn.
 const ANSWERS: [&str; 5] = ["", "eu-central-1", "https://api.example.com", "", ""];
 const ARM: u16 = 183;
 const X86: u16 = 62;
@@ -99,7 +99,7 @@ impl Desk {
         fs::write(path, content).expect("a file can be written");
     }
 
-    /// Puts a program into the folder that is first in the script's PATH.
+    /// Installs a program in the folder that comes first in the script's PATH.
     fn install(&self, name: &str, script: &str) {
         let name = format!("bin/{name}");
         self.write(&name, script);
@@ -110,7 +110,7 @@ impl Desk {
         fs::read_to_string(self.path(name)).unwrap_or_default()
     }
 
-    /// Puts a program for this processor where each function is built.
+    /// Puts a program for this processor where each function's build would be.
     fn build(&self, processor: u16) {
         let mut header = b"\x7fELF\x02\x01\x01\0\0\0\0\0\0\0\0\0\x03\0".to_vec();
         header.extend(processor.to_le_bytes());
@@ -136,7 +136,7 @@ impl Desk {
             .expect("`make python-tools` has installed what the script needs in .venv");
         let mut stdin = child.stdin.take().expect("it is piped");
         let answers: String = answers.iter().flat_map(|answer| [*answer, "\n"]).collect();
-        // A script that asks nothing may already have ended.
+        // A script that asks nothing may have already ended.
         drop(stdin.write_all(answers.as_bytes()));
         drop(stdin);
         child.wait_with_output().expect("a child can be waited for")
@@ -240,8 +240,8 @@ fn versions(desk: &Desk) -> BTreeMap<String, String> {
     versions.map(of).collect()
 }
 
-/// SAM publishes a function only if its text in the template changes; changing a parameter's value does not change the
-/// text.
+/// SAM publishes a function only if the function's text in the template changes; changing a parameter's value does not
+/// change the text.
 #[test]
 fn a_changed_parameter_publishes_the_functions_that_read_it_and_no_other() {
     const WRITTEN: &str = "target/template-staging.json";
@@ -336,7 +336,7 @@ fn a_stack_that_works_is_never_removed() {
     assert!(!desk.calls().iter().any(|call| call.contains("delete-stack")));
 }
 
-/// The alarms of missing schedules fire in a stack whose schedules have not yet run.
+/// In a stack whose schedules have not yet run, the alarms for missing schedules fire.
 #[test]
 fn the_alarms_of_a_new_stack_get_their_topic_when_its_schedules_have_run() {
     let desk = Desk::new();
@@ -350,7 +350,7 @@ fn the_alarms_of_a_new_stack_get_their_topic_when_its_schedules_have_run() {
     assert!(parameters_of(second).contains(&&*format!("AlarmTopicArn={TOPIC}")), "{second}");
     assert_eq!(desk.calls_of("aws cloudwatch").len(), 2, "it waits for the first runs");
     assert!(place("aws cloudwatch") < place("sam"));
-    // Afterwards the stack has a topic, and `make deploy` does not wait.
+    // From then on, the stack has a topic, and `make deploy` does not wait.
     desk.write("deployed.json", stack("UPDATE_COMPLETE", &[("AlarmTopicArn", TOPIC)]).to_string());
     desk.write("stack.json", stack("UPDATE_COMPLETE", &[("AlarmTopicArn", TOPIC)]).to_string());
     desk.succeeds(&["deploy", "staging"], &[]);
@@ -428,7 +428,7 @@ fn choose_table(desk: &Desk) {
     desk.write("samconfig-staging.yaml", chosen);
 }
 
-/// The tags of one of this environment's tables.
+/// The tags on one of this environment's tables.
 fn tags(environment: &str) -> Value {
     json!({ "Tags": [{ "Key": "waypost:environment", "Value": environment }] })
 }
@@ -449,7 +449,8 @@ fn a_table_of_another_environment_is_refused() {
     assert!(desk.calls_of("sam deploy").is_empty(), "nothing was changed");
 }
 
-/// A table that CloudFormation does not manage may lack one of this release's indexes, or the stack table's protection.
+/// A table that CloudFormation does not manage may lack one of this release's indexes, or the protection that the stack
+/// gives its table.
 #[test]
 fn another_table_replaces_the_stacks_own_only_if_it_is_alike() {
     let desk = Desk::new();

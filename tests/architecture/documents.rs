@@ -1,5 +1,5 @@
-//! The documents: the files and links that they name exist, each crate's README names its modules, and lines of prose
-//! are short.
+//! The documents: the files and links that they name exist, each crate's README names the crate's modules, and lines of
+//! prose are short.
 
 use std::{
     collections::BTreeSet,
@@ -7,9 +7,9 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// Maximum length of a line of prose.
+/// The maximum length of a line of prose.
 const COLUMNS: usize = 100;
-/// Maximum number of words in all documents except the changelog, so that new text replaces old text.
+/// The maximum number of words in all documents except the changelog, so that new text replaces old text.
 const WORDS: usize = 66_000;
 
 fn root() -> PathBuf {
@@ -20,7 +20,7 @@ fn entries(folder: &Path) -> Vec<PathBuf> {
     fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path()).collect()
 }
 
-/// The folders of the crates that are deployed, or that run alongside.
+/// The folders of all crates that are deployed or run alongside the service.
 fn crates() -> Vec<PathBuf> {
     let families = ["shared", "functions"].into_iter().flat_map(|folder| entries(&root().join(folder)));
     families
@@ -31,7 +31,7 @@ fn crates() -> Vec<PathBuf> {
         .collect()
 }
 
-/// The project's documents, with their text.
+/// The project's documents, with their contents.
 fn documents() -> Vec<(PathBuf, String)> {
     let readmes = crates().into_iter().chain([root(), root().join("tests")]).map(|folder| folder.join("README.md"));
     let documents = entries(&root().join("docs"))
@@ -81,7 +81,7 @@ fn the_page_of_crashes_names_every_module_of_crash_points() {
     assert_eq!(named, &modules - &helpers, "on the page, and in the folder");
 }
 
-/// A document's lines without its code blocks.
+/// A document's lines, except those in code blocks.
 fn lines_of_prose(text: &str) -> impl Iterator<Item = &str> {
     let mut code = false;
     text.lines().filter(move |line| {
@@ -91,7 +91,7 @@ fn lines_of_prose(text: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// The anchor that GitHub gives a heading.
+/// The anchor that GitHub assigns to a heading.
 fn anchor(heading: &str) -> String {
     let heading = heading.to_lowercase().replace(' ', "-");
     heading.chars().filter(|sign| sign.is_alphanumeric() || "-_".contains(*sign)).collect()
@@ -157,7 +157,7 @@ fn the_errors_of_attempts_in_examples_are_texts_of_the_code() {
     }
 }
 
-/// Whether commands contain a comment: `#` at the beginning of a word, outside quotation marks.
+/// Whether commands contain a comment: a word that begins with `#`, outside quotation marks.
 fn has_comment(commands: &str) -> bool {
     let mut quote = None;
     let mut escaped = false;
@@ -227,7 +227,7 @@ fn markdown_files(folder: &Path) -> Vec<PathBuf> {
     found.filter(|path| path.extension().is_some_and(|ending| ending == "md")).collect()
 }
 
-/// Counts as `wc -w` does.
+/// Counts words as `wc -w` does.
 #[test]
 fn the_documents_stay_within_their_budget_of_words() {
     let files = markdown_files(&root()).into_iter().filter(|path| !path.ends_with("CHANGELOG.md"));
@@ -243,7 +243,7 @@ fn the_documents_stay_within_their_budget_of_words() {
     assert!(sum <= WORDS, "{sum} words instead of {WORDS}; the longest files: {:#?}", &counts[..5]);
 }
 
-/// Tables, code and unbreakable words may be longer.
+/// Tables, code and unbreakable words may exceed the limit.
 #[test]
 fn prose_has_at_most_100_columns() {
     let mut long = Vec::new();

@@ -18,7 +18,7 @@ fn text(path: &str) -> String {
     fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
-/// The functions that are invoked over HTTP.
+/// The functions that HTTP requests invoke.
 fn http_functions() -> Vec<Function> {
     let template = Template::parse(&text("template.yaml")).expect("template.yaml is a template");
     let functions = template.functions().iter().cloned();
@@ -29,8 +29,8 @@ fn declaration(function: &str) -> Declaration {
     endpoints::of_function(function).unwrap_or_else(|| panic!("shared/gate/src/endpoints.rs lacks `{function}`"))
 }
 
-/// Every operation of openapi.yaml, with the name and declared endpoint of its function. A function with several routes
-/// has several operations.
+/// Every operation in openapi.yaml, with its function's name and declared endpoint. A function with several routes has
+/// several operations.
 fn operations() -> Vec<(String, Value, Declaration)> {
     let document = yaml_to_json(&text("openapi.yaml")).expect("openapi.yaml is YAML");
     let functions = http_functions();
@@ -99,7 +99,7 @@ fn openapi_yaml_names_the_tokens_that_each_endpoint_takes() {
 fn openapi_yaml_gives_each_endpoint_the_body_that_it_takes() {
     for (name, operation, declaration) in operations() {
         let json = operation["requestBody"]["content"].get(JSON).is_some();
-        // The gate checks the media type after the token; if there is none, the handler checks the body.
+        // The gate checks the media type after the token; if no token is needed, the handler checks the body.
         assert_eq!(json && declaration.access.needs_token(), declaration.takes_json, "{name}");
     }
 }
@@ -110,14 +110,14 @@ fn openapi_yaml_gives_each_endpoint_its_style_of_errors() {
         let responses = operation["responses"].as_object().expect("responses");
         for (status, response) in responses.iter().filter(|(status, _)| status.starts_with(['4', '5'])) {
             let expected = match (declaration.errors, status.as_str()) {
-                (_, "413") => PROBLEM, // also a gateway's response
+                (_, "413") => PROBLEM, // the gateway may also respond with this status
                 (ErrorStyle::OAuth, _) | (ErrorStyle::EmptyInternalError, "500") => JSON,
                 (ErrorStyle::JsonRpc, "400" | "404") => JSON,
                 _ => PROBLEM,
             };
             let mut expected = vec![expected];
             if declaration.errors == ErrorStyle::JsonRpc && status == "400" {
-                expected.push(PROBLEM); // from the gate, about the service's version
+                expected.push(PROBLEM); // the gate responds with this status if the service's version differs
             }
             if declaration.opened_by_people && status != "413" {
                 expected.push(PAGE);
@@ -204,7 +204,7 @@ fn operations_with_an_idempotency_key_store_records_and_mark_repetitions() {
         // publish-event writes the record without reading it first.
         let may_keep = policies.contains("IdempotencyKeys") || policies.contains("IDEMPOTENCY#*");
         let any_takes = operations.iter().any(|(function, operation, _)| function == name && takes(operation));
-        // Tools take the key as an argument.
+        // Tools take the key as an argument instead.
         assert_eq!(may_keep, any_takes || name == "mcp", "{name}");
     }
     let mut taking = 0;

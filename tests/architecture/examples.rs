@@ -1,5 +1,5 @@
-//! The examples in the two documents contain no member `$ref`. Libraries that resolve references look for it
-//! everywhere, and fail on one that leads nowhere.
+//! No example in the two documents contains a `$ref` member. Libraries that resolve references look for `$ref`
+//! everywhere, and fail if it leads nowhere.
 
 use std::{fs, path::Path};
 
@@ -9,7 +9,7 @@ use webhooks::events::asyncapi;
 /// The keywords whose values are data.
 const DATA: [&str; 5] = ["const", "default", "enum", "example", "examples"];
 
-/// The locations of `$ref` members in a document's data.
+/// The locations of `$ref` members within a document's data.
 fn references(value: &Value, place: &str, is_data: bool) -> Vec<String> {
     match value {
         Value::Object(members) => {

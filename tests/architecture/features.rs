@@ -6,10 +6,10 @@ use std::{
     process::Command,
 };
 
-/// The features of each crate, by name and version; a crate that build scripts also use may have two sets.
+/// Each crate's features, by name and version; a crate that build scripts also use may have two sets.
 type Features = BTreeMap<String, BTreeSet<String>>;
 
-/// The third-party crates that `cargo build` with these arguments compiles, with their features.
+/// The third-party crates that `cargo build` compiles with these arguments, and their features.
 fn third_party(selection: &[&str]) -> Features {
     let output = Command::new(env!("CARGO"))
         .current_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join(".."))
@@ -21,7 +21,7 @@ fn third_party(selection: &[&str]) -> Features {
     let mut features = Features::new();
     for line in String::from_utf8(output.stdout).expect("names are UTF-8").lines() {
         let (package, chosen) = line.split_once('\t').unwrap_or((line, ""));
-        // Only our own crates are listed with a folder.
+        // Only our own crates are listed with their folders.
         if !package.is_empty() && !package.contains('/') {
             features.entry(package.replace(" (proc-macro)", "")).or_default().insert(chosen.replace(" (*)", ""));
         }

@@ -14,16 +14,16 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
 }
 
-/// A phrase that is refused.
+/// A refused phrase.
 struct Phrase {
-    /// In lower case.
+    /// The phrase's words, in lower case.
     words: Vec<String>,
-    /// Whether it is refused only at the beginning of a sentence: the table then writes it with a capital.
+    /// Whether the phrase is refused only at the beginning of a sentence: the table then capitalizes it.
     begins_sentence: bool,
     instead: String,
 }
 
-/// The phrases of the table in docs/style.md: a cell may have several, separated by semicolons.
+/// The phrases in docs/style.md's table: a cell may have several, separated by semicolons.
 fn phrases() -> Vec<Phrase> {
     let style = fs::read_to_string(root().join(STYLE)).expect("the project has a style");
     let (_, section) = style.split_once(HEADING).expect("docs/style.md lists phrases");
@@ -49,7 +49,7 @@ struct Token {
     line: usize,
 }
 
-/// A file's prose: every line of a document; a program's comments, strings with spaces, and function names.
+/// A file's prose: each line of a document, or a program's comments, strings with spaces, and function names.
 fn prose(path: &str, text: &str) -> Vec<Token> {
     let mut tokens = Vec::new();
     let mut marker_before = "";
@@ -72,13 +72,13 @@ fn prose(path: &str, text: &str) -> Vec<Token> {
     tokens
 }
 
-/// The marker of a comment, a list or a heading at the beginning of a line, and the text after it.
+/// The marker of a comment, list item or heading at the beginning of a line, and the text after it.
 fn without_marker(line: &str) -> (&str, &str) {
     let markers = ["//! ", "/// ", "// ", "# ", "* ", "- ", "> "];
     markers.iter().find_map(|marker| Some((*marker, line.strip_prefix(marker)?))).unwrap_or(("", line))
 }
 
-/// The prose in a line of Rust: strings with spaces, the comment, and the name of a declared function.
+/// The prose in a line of Rust: strings with spaces, the comment, and the name of a function declared there.
 fn parts_of_code(line: &str) -> Vec<String> {
     let mut parts = Vec::new();
     let mut code = String::new();
@@ -143,7 +143,7 @@ fn collect(folder: &Path, found: &mut Vec<PathBuf>) {
     }
 }
 
-/// The faults in some text, by line.
+/// The refused phrases in some text, by line.
 fn faults(path: &str, text: &str, phrases: &[Phrase]) -> Vec<String> {
     let tokens = prose(path, text);
     let mut faults = Vec::new();

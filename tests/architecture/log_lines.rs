@@ -23,7 +23,7 @@ fn lines_of(source: &str) -> Vec<&str> {
     calls.collect()
 }
 
-/// The text from this parenthesis to the matching one; strings in between may contain pairs of parentheses.
+/// The text between this parenthesis and its match; strings in between may contain pairs of parentheses.
 fn arguments(text: &str) -> &str {
     let mut depth = 0;
     for (place, letter) in text.char_indices() {
@@ -60,8 +60,8 @@ fn no_line_of_the_log_has_a_debug_form() {
         faults.extend(
             lines.into_iter().filter(|line| has_debug_form(line)).map(|line| format!("{}: {line}", path.display())),
         );
-        // Its text ends with the error in `Debug` format, with the whole response; `storage::aws::CallError` has the
-        // code and the message.
+        // Its `Display` text ends with the error in `Debug` format and the whole response; `storage::aws::CallError`
+        // has the code and the message.
         if source.contains("DisplayErrorContext") {
             faults.push(format!("{}: DisplayErrorContext", path.display()));
         }

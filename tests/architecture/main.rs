@@ -1,7 +1,7 @@
-//! The architecture of the code: dependencies between crates, circles between files, and agreement of the code with
-//! template.yaml, openapi.yaml, the documents and the panel. Also the alarms and their metrics, AWS's rules for
-//! template.yaml, `make deploy`, rolling back updates, pinned tools, readable log lines, and the simulation's planted
-//! bugs.
+//! The architecture of the code: dependencies between crates, circles between files, and the code's agreement with
+//! template.yaml, openapi.yaml, the documents and the panel. The tests also check the alarms and their metrics, AWS's
+//! rules for template.yaml, `make deploy`, rollbacks of updates, pinned tools, readable log lines, and the simulation's
+//! planted bugs.
 
 mod agents;
 mod circles;

@@ -1,5 +1,5 @@
 //! Alarms, dashboard, runbook and code agree on metrics: an alarm on an unpublished metric never fires, and an alarm
-//! without a section in the runbook does not help its reader.
+//! without a section in the runbook does not help an operator.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -16,7 +16,7 @@ use crate::template::RELEASE_ALARM;
 /// The parts of a runbook section.
 const PARTS: [&str; 3] = ["**Means:**", "**First:**", "**Then:**"];
 
-/// A metric named by an alarm or the dashboard: namespace, name and the names of its dimensions.
+/// A metric that an alarm or the dashboard names: the namespace, the name, and the dimensions' names.
 type Reference = (String, String, BTreeSet<String>);
 
 fn root() -> PathBuf {
@@ -27,7 +27,7 @@ fn text(path: &str) -> String {
     fs::read_to_string(root().join(path)).unwrap_or_else(|error| panic!("{path}: {error}"))
 }
 
-/// The resources of a type, by their logical identifiers.
+/// All resources of a type, keyed by logical identifier.
 fn resources(kind: &str) -> BTreeMap<String, Value> {
     let template = Template::parse(&text("template.yaml")).expect("template.yaml is a template");
     let resources = template.resources().iter().filter(|(_, resource)| resource["Type"] == kind);

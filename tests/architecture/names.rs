@@ -1,4 +1,4 @@
-//! openapi.yaml uses the names in the table of docs/style.md, and none of their synonyms.
+//! openapi.yaml uses the names in docs/style.md's table, and none of their synonyms.
 
 use std::{collections::BTreeSet, fs, path::Path};
 
@@ -7,13 +7,13 @@ use template::yaml_to_json;
 
 const HEADING: &str = "## Names of the contract";
 
-/// Members with a refused name, each with its different meaning.
+/// Members with a refused name, each with the different meaning that it has.
 const EXCEPTIONS: [(&str, &str, &str); 2] = [
     ("EventTypeDetails", "since", "the release that introduced a schema, not a time"),
     ("PauseRequest", "until", "the end of a pause, not of a range"),
 ];
 
-/// A row of the table: the names of a thing, and the names that are refused.
+/// A row of the table: a thing's names, and the refused names.
 struct Row {
     names: Vec<String>,
     refused: Vec<String>,
@@ -38,7 +38,7 @@ fn rows() -> Vec<Row> {
         .collect()
 }
 
-/// Adds the names of all properties and of all path and query parameters, each with its location.
+/// Adds the names of all properties, path parameters and query parameters, each with its location.
 fn collect(part: &Value, place: &str, found: &mut BTreeSet<(String, String)>) {
     match part {
         Value::Object(members) => {

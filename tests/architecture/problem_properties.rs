@@ -1,5 +1,5 @@
-//! The members of a Problem's `properties`: openapi.yaml declares each one that the code sets or an example contains,
-//! with its kinds.
+//! The members of a Problem's `properties`: openapi.yaml declares each member that the code sets or an example
+//! contains, with the kinds of Problem that have it.
 
 use std::{collections::BTreeSet, fs, path::Path};
 

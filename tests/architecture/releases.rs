@@ -1,4 +1,4 @@
-//! Function updates: every caller invokes an alias, which moves to the new version gradually, or back if an alarm
+//! Updates of functions: every caller invokes an alias, which moves to the new version gradually, or back if an alarm
 //! fires.
 
 use std::{fs, path::Path};
@@ -8,11 +8,12 @@ use template::Template;
 
 use crate::template::{RELEASE_ALARM, expanded, expanded_with, function_behind, of_type};
 
-/// The alias of every function.
+/// The alias that every function has.
 const ALIAS: &str = "live";
-/// The alarms that roll an update back: a function crashed, failed or timed out; functions answer 5xx.
+/// The alarms that roll an update back: a function crashed, failed or timed out, or functions respond with 5xx.
 const ALARMS: [&str; 2] = ["FunctionErrorsAlarm", RELEASE_ALARM];
-/// The shortest time in which CodeDeploy shifts the traffic, in seconds: an alarm must be able to fire within it.
+/// The shortest period over which CodeDeploy may shift the traffic, in seconds: an alarm must be able to fire within
+/// it.
 const SHORTEST_SHIFT: u64 = 300;
 /// CloudFormation's limit on a stack's resources.
 /// <https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/cloudformation-limits.html>
@@ -98,7 +99,7 @@ fn every_function_in_use_is_updated_step_by_step_and_taken_back_by_alarms() {
     }
 }
 
-/// One filter of one log group counts failures, so failures of a function with a different log group would not be
+/// Each filter counts one log group's failures, so failures of a function with a different log group would not be
 /// counted.
 #[test]
 fn the_errors_of_every_function_reach_the_alarm() {
@@ -127,7 +128,7 @@ fn release_alarms_ring_before_the_shortest_shift_ends() {
     }
 }
 
-/// CodeDeploy refuses a deployment while an alarm of its group is firing, even a deployment that fixes the fault.
+/// CodeDeploy refuses a deployment while one of its group's alarms is firing, even a deployment that fixes the fault.
 #[test]
 fn an_update_at_once_waits_for_no_alarm() {
     let template = Path::new(env!("CARGO_MANIFEST_DIR")).join("../template.yaml");
@@ -154,8 +155,8 @@ fn every_choice_of_a_rollout_is_one_that_codedeploy_knows() {
     }
 }
 
-/// Retained versions would fill the account's quota for code, and a rolled-back update's version would make the next
-/// update fail: Lambda does not publish the same code twice in a row.
+/// Retained versions would fill the account's code quota, and after a rollback, the retained version would make the
+/// next update fail: Lambda does not publish the same code twice in a row.
 #[test]
 fn a_version_that_nothing_leads_to_is_removed() {
     let versions = of_type(&expanded(), "AWS::Lambda::Version");
@@ -165,8 +166,8 @@ fn a_version_that_nothing_leads_to_is_removed() {
     }
 }
 
-/// A function with a route adds six resources, each further route one; docs/development.md says what to do at the
-/// limit.
+/// A function with a route adds six resources, and each further route adds one; docs/development.md explains what to do
+/// at the limit.
 #[test]
 fn the_template_stays_within_the_limits_of_a_stack() {
     let resources = expanded();

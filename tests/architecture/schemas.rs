@@ -1,5 +1,5 @@
-//! The schemas of openapi.yaml: schemas that repeat another agree with it, responses accept values added later, and the
-//! known values are those in the code.
+//! The schemas in openapi.yaml: repeated schemas agree with their originals, responses accept values added later, and
+//! the known values are those in the code.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -11,8 +11,8 @@ use serde_json::Value;
 use syn::{Attribute, Item, Meta};
 use template::yaml_to_json;
 
-/// A schema that repeats another, with a secret or without its large members, and its additional members. Generators
-/// drop the parts of `allOf`, so the members are repeated.
+/// A schema that repeats another one, with a secret or without its large members, and the members that it adds. Members
+/// are repeated because generators drop the parts of `allOf`.
 const REPEATING: [(&str, &str, &[&str]); 4] = [
     ("ApplicationWithSecret", "Application", &["clientSecret", "secretKey"]),
     ("DeliverySummary", "Delivery", &[]),
@@ -29,7 +29,7 @@ const SIGNATURE: &str = "shared/webhooks/src/subscriptions/endpoint/key_pair.rs"
 const VIOLATION: &str = "shared/problem/src/violation.rs";
 const CONNECTION: &str = "shared/payments/src/connection.rs";
 
-/// The strings with a list of values, each with its enumeration's file and name in the code.
+/// The strings with a list of values, each with the file and the name of the enumeration in the code.
 const OF_CODE: [(&str, &str, &str); 33] = [
     ("WebhookRetries", ATTEMPT_SETTINGS, "Retries"),
     ("WebhookRequest/retries", ATTEMPT_SETTINGS, "Retries"),
@@ -66,7 +66,7 @@ const OF_CODE: [(&str, &str, &str); 33] = [
     ("WebhookWithSecret/payload", PAYLOAD, "Payload"),
 ];
 
-/// The other strings with a list of values, each with the reason why no enumeration has exactly these.
+/// The other strings with a list of values, each with the reason why no enumeration has exactly these values.
 const OTHERS: [(&str, &str); 26] = [
     ("Attempt/payload", "only `thin` is shown"),
     ("AuthorizationServerMetadata/code_challenge_methods_supported", "the names of RFC 7636"),
@@ -134,10 +134,10 @@ fn a_schema_that_repeats_another_has_the_same_members() {
 
 /// A string in a schema, with a list of values.
 struct Enumeration<'a> {
-    /// `examples` if more values may be added, otherwise `enum`.
+    /// The string's values, from `examples` if more may be added, otherwise from `enum`.
     values: BTreeSet<&'a str>,
     is_open: bool,
-    /// The description of the string, or of the list that contains it.
+    /// The description of the string, or of the list that contains the string.
     description: &'a str,
 }
 
@@ -151,8 +151,8 @@ impl<'a> Enumeration<'a> {
     }
 }
 
-/// Adds the enumerations of a schema. A location is the name of a schema, followed by a member's name if it is in a
-/// member.
+/// Adds a schema's enumerations. A location is the name of a schema, followed by the name of a member if the
+/// enumeration is in one.
 fn collect<'a>(schema: &'a Value, place: &str, description: &'a str, found: &mut BTreeMap<String, Enumeration<'a>>) {
     found.extend(Enumeration::of(schema, description).map(|enumeration| (place.to_owned(), enumeration)));
     let top = place.split('/').next().unwrap_or_default();
@@ -172,7 +172,7 @@ fn enumerations(document: &Value) -> BTreeMap<String, Enumeration<'_>> {
     found
 }
 
-/// The wire names of an enumeration in the code.
+/// The names that an enumeration in the code has on the wire.
 fn values_in_code(file: &str, name: &str) -> BTreeSet<String> {
     let parsed = syn::parse_file(&text(file)).unwrap_or_else(|error| panic!("{file}: {error}"));
     let found = parsed.items.iter().find_map(|item| match item {
@@ -188,7 +188,7 @@ fn values_in_code(file: &str, name: &str) -> BTreeSet<String> {
     found.variants.iter().map(|variant| lowercase(&variant.ident.to_string(), separator)).collect()
 }
 
-/// A name in lower case, with the separator between its words.
+/// A name in lower case, with this separator between its words.
 fn lowercase(name: &str, separator: &str) -> String {
     let letters = name.char_indices().map(|(place, letter)| {
         let separator = if place > 0 && letter.is_ascii_uppercase() { separator } else { "" };
@@ -228,7 +228,7 @@ fn a_description_names_each_known_value() {
     }
 }
 
-/// Adds the schemas that part of the document contains or refers to.
+/// Adds the schemas that a part of the document contains or refers to.
 fn reach<'a>(document: &'a Value, part: &'a Value, seen: &mut BTreeSet<&'a str>, found: &mut Vec<&'a Value>) {
     match part {
         Value::Object(members) => {
@@ -267,10 +267,10 @@ fn values_may_be_added_to_responses_and_requests_list_the_accepted_ones() {
             }
         }
     }
-    // A client's endpoint reads this request as clients read responses.
+    // A client's endpoint reads this request in the way in which clients read responses.
     reach(&document, &document["components"]["pathItems"], &mut seen_responses, &mut responses);
     assert!(requests.len() > 100 && responses.len() > 300, "{} and {}", requests.len(), responses.len());
-    // The versions of JSON-RPC and of this contract: another version has a different schema.
+    // The versions of JSON-RPC and of this contract: any other version has a different schema.
     let is_version = |value: &Value| value == "2.0";
     let is_closed =
         |schema: &Value| schema["enum"].is_array() || (schema["const"].is_string() && !is_version(&schema["const"]));

@@ -1,16 +1,16 @@
-//! AWS services' rights to the stack's resources: one action each, and only for this stack. The contract tests check
-//! the functions' rights.
+//! The rights that AWS services have to the stack's resources: one action each, and only for this stack. The contract
+//! tests check the functions' rights.
 
 use serde_json::{Map, Value, json};
 
 use super::template::expanded;
 
-/// The services that invoke functions.
+/// The services that may invoke functions.
 const INVOKING: [&str; 3] = ["apigateway.amazonaws.com", "events.amazonaws.com", "secretsmanager.amazonaws.com"];
 /// CodeDeploy's managed policy.
 const DEPLOYING: &str = "AWSCodeDeployRoleForLambda";
 
-/// A sentence for each right that is too wide.
+/// A sentence for each right that is too broad.
 fn too_wide(resources: &Map<String, Value>) -> Vec<String> {
     let mut faults = Vec::new();
     for (id, resource) in resources {
@@ -67,7 +67,7 @@ fn statements(policy: &Value) -> impl Iterator<Item = &Value> {
     policy["PolicyDocument"]["Statement"].as_array().into_iter().flatten()
 }
 
-/// Whether a value is a single name without wildcards.
+/// Whether a value is a single name with no wildcards.
 fn is_one(value: &Value) -> bool {
     (value.is_string() || value.is_object()) && !value.to_string().contains(['*', '?'])
 }

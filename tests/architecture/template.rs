@@ -1,5 +1,5 @@
-//! Rules for template.yaml that make a second environment, a repeated first deployment, logs, queues and alarms work on
-//! AWS. Emulators do not detect violations.
+//! Rules that template.yaml must follow so that a second environment, a repeated first deployment, logs, queues and
+//! alarms work on AWS. Emulators do not detect violations of these rules.
 
 use std::{
     fs,
@@ -12,7 +12,7 @@ use std::{
 use base::wait;
 use serde_json::{Map, Value, json};
 
-/// A queue's visibility timeout as a multiple of its function's timeout.
+/// The ratio of a queue's visibility timeout to its function's timeout.
 /// <https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-configure.html>
 const VISIBILITY: u64 = 6;
 
@@ -26,7 +26,7 @@ fn template() -> Value {
     template::yaml_to_json(&text).expect("template.yaml is YAML")
 }
 
-/// The resources that SAM derives from the template, computed once for all tests, since it takes seconds.
+/// The resources that SAM derives from the template, computed once for all tests, since this takes seconds.
 pub fn expanded() -> Map<String, Value> {
     static EXPANDED: OnceLock<Map<String, Value>> = OnceLock::new();
     EXPANDED.get_or_init(|| expanded_with(json!({ "template": root().join("template.yaml") }))).clone()
@@ -61,20 +61,20 @@ pub fn of_type(resources: &Map<String, Value>, kind: &str) -> Vec<(String, Value
     found
 }
 
-/// An alias's function.
+/// The function that an alias points to.
 pub fn function_behind(resources: &Map<String, Value>, alias: &Value) -> String {
     let id = alias["Ref"].as_str().unwrap_or_else(|| panic!("{alias} is no reference to an alias"));
     assert_eq!(resources[id]["Type"], "AWS::Lambda::Alias", "{id} is not an alias");
     resources[id]["Properties"]["FunctionName"]["Ref"].as_str().expect("an alias of a function").to_owned()
 }
 
-/// The alarm that only CodeDeploy uses, and that sends no notification.
+/// The alarm that only CodeDeploy uses and that sends no notifications.
 pub const RELEASE_ALARM: &str = "ReleaseAlarm";
 
 /// A resource's name in the template; `None` if AWS generates one.
 fn own_name(resource: &Value) -> Option<&Value> {
     let kind = resource["Type"].as_str().expect("a resource has a type");
-    // Names within another resource: stages of an API, aliases of a function.
+    // These names are unique only within another resource: an API's stages, a function's aliases.
     if ["AWS::ApiGatewayV2::Stage", "AWS::Lambda::Alias"].contains(&kind) {
         return None;
     }
@@ -90,7 +90,7 @@ fn is_of_this_environment(name: &Value) -> bool {
         .any(|part| text.contains(part))
 }
 
-/// A value that a function accepts on one machine must not fail in a deployment.
+/// A value that a function accepts on one machine must not fail when it is deployed.
 #[test]
 fn patterns_of_durations_accept_the_units_of_the_parser() {
     let duration = format!("[0-9]+({})", wait::UNITS.map(|(unit, _)| unit).join("|"));
@@ -121,7 +121,7 @@ fn every_fixed_name_contains_its_environment() {
     assert!(shared.is_empty(), "a second environment finds these names taken: {shared:?}");
 }
 
-/// The alarms about an account's quotas, which all its environments share.
+/// The alarms on an account's quotas, which all its environments share.
 const OF_THE_ACCOUNT: [&str; 2] = ["ConcurrencyAlarm", "ThrottlesAlarm"];
 
 /// Environments in one account do not trigger each other's alarms.
@@ -146,7 +146,7 @@ fn every_alarm_uses_the_metrics_of_its_environment() {
     }
 }
 
-/// A failed creation removes its resources, so their names are free for the next one. Resources protected from removal
+/// Removing the resources of a failed creation frees their names for the next attempt. Resources protected from removal
 /// would stop the rollback, so they are retained and have no fixed names.
 #[test]
 fn a_failed_first_deployment_leaves_no_names_taken() {
@@ -195,7 +195,7 @@ fn number(value: &Value) -> u64 {
     value.as_u64().unwrap_or_else(|| panic!("{value} is no number"))
 }
 
-/// Without free concurrency, Lambda holds a batch and retries.
+/// If no concurrency is free, Lambda holds a batch and retries.
 #[test]
 fn every_queue_hides_a_message_for_six_timeouts_of_its_function() {
     let resources = expanded();
@@ -211,8 +211,8 @@ fn every_queue_hides_a_message_for_six_timeouts_of_its_function() {
     }
 }
 
-/// Only the alarms that watch schedules treat missing data as a breach, so in a new stack they fire until the schedules
-/// have run. `make deploy` therefore sets the stack's topic afterwards.
+/// Only the alarms on schedules treat missing data as a breach, so in a new stack they fire until the schedules have
+/// run. `make deploy` therefore sets the stack's topic only afterwards.
 #[test]
 fn only_alarms_of_schedules_ring_when_data_are_missing() {
     let resources = expanded();
@@ -228,7 +228,7 @@ fn only_alarms_of_schedules_ring_when_data_are_missing() {
             assert_eq!(properties["TreatMissingData"], "breaching", "{id}");
             missed.push(properties["Dimensions"][0]["Value"]["Ref"].clone());
         } else {
-            // `ignore` keeps the state: SweepMissingAlarm covers missing sweep metrics.
+            // `ignore` keeps the state; SweepMissingAlarm covers missing sweep metrics.
             assert!(["notBreaching", "ignore"].iter().any(|good| properties["TreatMissingData"] == *good), "{id}");
         }
         for actions in ["AlarmActions", "OKActions"].into_iter().filter(|_| id != RELEASE_ALARM) {
@@ -240,7 +240,7 @@ fn only_alarms_of_schedules_ring_when_data_are_missing() {
     assert_eq!(missed, scheduled);
 }
 
-/// X-Ray charges for each trace. If it is off, no function has rights to it.
+/// X-Ray charges for each trace. When tracing is off, no function has rights to X-Ray.
 #[test]
 fn x_ray_records_every_function_by_a_parameter_and_none_without_it() {
     for (tracing, is_active) in [("Disabled", false), ("Active", true)] {

@@ -1,4 +1,4 @@
-//! Tools that the commands install: exact versions of each tool and its dependencies, with hashes where the package
+//! The tools that commands install: each tool and its dependencies have exact versions, with hashes where the package
 //! manager checks them.
 
 use std::{collections::HashSet, fs, path::Path, process::Command};
@@ -35,7 +35,7 @@ fn each_python_package_is_pinned_by_version_and_hash() {
     }
 }
 
-/// The Makefile refuses before it does anything, so the test builds nothing.
+/// The Makefile refuses before doing anything, so the test builds nothing.
 #[test]
 fn a_right_to_publish_is_given_by_yes_alone() {
     let made = |word: &str| {

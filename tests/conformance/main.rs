@@ -1,8 +1,8 @@
-//! The local stand-ins for SQS and Secrets Manager, compared with ministack, a third-party emulator: every case runs
-//! against both, through AWS's SDK, to detect differences.
+//! The local stand-ins for SQS and Secrets Manager, compared with ministack, a third-party emulator: to detect
+//! differences, every case runs against both through AWS's SDK.
 //!
 //! A case is an async function, named after the behaviour that it proves and listed in its module's `CASES`. A case in
-//! which ministack deviates from AWS's documentation runs only against the stand-ins, and gives the reason.
+//! which ministack deviates from AWS's documentation runs only against the stand-ins, and states the reason.
 
 mod ours;
 mod queue;
@@ -38,7 +38,7 @@ fn trial(case: &Case, name: &str, side: Side, runtime: &Arc<Runtime>) -> Trial {
     let run = case.run;
     let runtime = Arc::clone(runtime);
     Trial::test(format!("{} {name}", case.name), move || {
-        // A separate task, so that a panic counts as the case's failure.
+        // Run the case in a separate task, so that a panic counts as its failure.
         runtime.block_on(async { tokio::spawn(run(side)).await }).map_err(|panic| panic.to_string().into())
     })
 }

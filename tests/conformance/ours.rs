@@ -1,4 +1,4 @@
-//! The local AWS stand-ins, on a separate port and without the credentials check.
+//! The local AWS stand-ins, on a separate port and without checks of credentials.
 
 use std::{net::Ipv4Addr, sync::Arc};
 
@@ -15,13 +15,13 @@ use secret_store::{Location, SecretStore};
 use tempfile::TempDir;
 use tokio::net::TcpListener;
 
-/// The running server, and its secrets' folder.
+/// The running server, and its folder of secrets.
 pub struct Ours {
     pub url: String,
     _folder: TempDir,
 }
 
-/// Starts a server without any queues or secrets.
+/// Starts a server with no queues or secrets.
 pub async fn start() -> Ours {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.expect("a free port");

@@ -13,7 +13,7 @@ use aws_sdk_sqs::{
 
 use crate::side::Side;
 
-/// A refused call's error code.
+/// The error code of a refused call.
 pub fn code<T: std::fmt::Debug, E: ProvideErrorMetadata, R>(outcome: Result<T, SdkError<E, R>>) -> String {
     match outcome {
         Err(SdkError::ServiceError(refused)) => refused.err().code().unwrap_or_default().to_owned(),
@@ -74,7 +74,7 @@ impl Queue {
         asked.send().await.expect("an answer").attributes.expect("there are some")
     }
 
-    /// Numbers of visible, in-flight and delayed messages.
+    /// The numbers of visible, in-flight and delayed messages.
     pub async fn counts(&self) -> [String; 3] {
         let attributes = self.attributes().await;
         [

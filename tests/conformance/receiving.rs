@@ -72,12 +72,12 @@ async fn a_receiver_takes_ten_messages_at_most_and_the_oldest_first(side: Side) 
 }
 
 async fn a_receiver_that_waits_gets_a_message_that_is_sent(side: Side) {
-    /// The number of tries: if the machine stalls, the receive takes as long as one that waits in full.
+    /// The number of tries: on a stalled machine, a receive may take as long as one that waits for its full time.
     const TRIES: usize = 5;
     let queue = Queue::new(&side).await;
     for _ in 0..TRIES {
         let sending = async {
-            // Long enough for the receiver to be waiting when the message arrives.
+            // Give the receiver enough time to be waiting when the message arrives.
             tokio::time::sleep(SECOND / 5).await;
             queue.send("text").await;
             Instant::now()

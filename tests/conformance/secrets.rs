@@ -33,7 +33,7 @@ cases![
     a_rotation_needs_a_function: "ministack makes a copy of the value the current version, and calls no function",
 ];
 
-/// A refused call's error code.
+/// The error code of a refused call.
 fn code<T: std::fmt::Debug, E: ProvideErrorMetadata, R>(outcome: Result<T, SdkError<E, R>>) -> String {
     match outcome {
         Err(SdkError::ServiceError(refused)) => refused.err().code().unwrap_or_default().to_owned(),

@@ -121,7 +121,7 @@ async fn a_message_is_measured_with_its_attributes(side: Side) {
         let send = queue.client.send_message().queue_url(&queue.url).message_body("x".repeat(size));
         send.message_attributes("name", text("value")).send()
     };
-    // Name, type and value are 15 bytes.
+    // Together, the name, the type and the value are 15 bytes.
     send(1024 - 15).await.expect("the maximum size");
     assert_eq!(code(send(1024 - 14).await), "InvalidParameterValue");
 }

@@ -17,7 +17,7 @@ pub struct Case {
     pub here_alone: Option<&'static str>,
 }
 
-/// `CASES`: functions that run against both implementations, and functions that run only against the stand-ins, with
+/// `CASES`: the functions that run against both implementations, and those that run only against the stand-ins, with
 /// reasons.
 macro_rules! cases {
     ($($name:ident),* ; $($alone:ident: $why:literal,)*) => {

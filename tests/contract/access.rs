@@ -1,4 +1,4 @@
-//! Checks 3 and 4: which tokens are accepted, and what they allow.
+//! Checks 3 and 4: which tokens are accepted, and which operations they permit.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::harness::{ApiResponse, Application, Suite, now};
 
-/// Fails unless the answer asks for a token and names no error (RFC 6750 §3).
+/// Fails unless the response asks for a token without naming an error (RFC 6750 §3).
 fn asked_for_a_token(answer: &ApiResponse) {
     let challenge = answer.header("www-authenticate");
     assert!(challenge.starts_with("Bearer") && !challenge.contains("error"), "{}", answer.exchange);
@@ -103,7 +103,7 @@ async fn a_token_that_the_issuer_did_not_make_is_refused(suite: Arc<Suite>) {
 #[contract_test]
 async fn a_token_that_is_no_longer_or_not_yet_valid_is_refused(suite: Arc<Suite>) {
     let forge = suite.forge();
-    // No leeway: issuer and API read the same clock.
+    // There is no leeway, since the issuer and the API read the same clock.
     for (claim, from_now) in [("exp", -2), ("exp", -3_600), ("nbf", 120), ("iat", 120)] {
         let mut claims = forge.claims();
         claims[claim] = (now() + from_now).into();
@@ -134,7 +134,7 @@ async fn a_token_is_bound_to_its_entities(suite: Arc<Suite>) {
     let own = &suite.api.env["MANAGING_ENTITY"];
     let token = suite.api.token(Application::Demo, "").await;
     suite.api.get(format!("/api/managing-entity/{own}/webhook/list")).bearer(&token).expect(200).await;
-    // The path's parameter is decoded before the comparison.
+    // The parameter in the path is decoded before it is compared.
     let encoded = own.replace('-', "%2D");
     suite.api.get(format!("/api/managing-entity/{encoded}/webhook/%6Cist")).bearer(&token).expect(200).await;
     for foreign in

@@ -1,5 +1,5 @@
-//! Real connections to endpoint addresses, on a machine whose only interface is `lo`. It has public and private
-//! addresses, and its name server gives wrong answers. No packet can leave the machine.
+//! Real connections to endpoint addresses, on a machine whose only interface is `lo`. This machine has public and
+//! private addresses, and its name server gives wrong answers. No packet can leave the machine.
 
 use std::{fs, process::Stdio, sync::Arc};
 
@@ -8,8 +8,8 @@ use tokio::process::Command;
 
 use crate::harness::Suite;
 
-/// Separate namespaces: users (required for the others), network (with `lo` only), and mounts, so that names are
-/// resolved by the test's name server.
+/// Separate namespaces: users (which the others require), network (with `lo` only), and mounts, so that the test's name
+/// server resolves names.
 const ALONE: &str = r#"
 set -e
 ip link set lo up
@@ -20,16 +20,16 @@ mount --bind "$FOLDER/hosts" /etc/hosts
 exec "$TESTS" --ignored --nocapture --exact "$TEST"
 "#;
 
-/// System resolver options for tests that wait for unresolvable names.
+/// Resolver options for tests that wait for names that cannot be resolved.
 const IMPATIENT: &str = "options timeout:1 attempts:2\n";
 
-/// A public address on `lo`.
+/// A public address of `lo`.
 pub const PUBLIC: &str = "93.184.216.34";
-/// A public address without a listener.
+/// A public address on which nothing listens.
 pub const SILENT: &str = "93.184.216.35";
 /// A public IPv6 address.
 pub const PUBLIC_V6: &str = "2606:2800:220:1::34";
-/// Addresses of each banned kind, which must never be dialled.
+/// Addresses of each banned kind, to which no connection may be made.
 pub const BANNED: &[&str] =
     &["10.0.0.1", "100.64.0.1", "169.254.169.254", "172.16.0.1", "192.168.1.1", "198.18.0.1", "fd00::1"];
 
@@ -40,7 +40,7 @@ async fn only_public_addresses_are_dialled_regardless_of_dns(suite: Arc<Suite>) 
 }
 
 /// Runs an on-demand test on a machine whose only interface is `lo`. The system's resolver queries port 53 on that
-/// machine, with these options.
+/// machine, using these options.
 pub async fn alone(suite: &Suite, options: &str, test: &str) {
     // The test starts its own bundle there.
     let _permit = suite.bundle_permit().await;
@@ -81,7 +81,7 @@ fn unshare() -> Command {
     command
 }
 
-/// The kernel's error, if it does not allow namespaces.
+/// The kernel's error, if it forbids namespaces.
 async fn refusal() -> Option<String> {
     let output = unshare().arg("true").output().await.expect("unshare, of util-linux, is installed");
     (!output.status.success()).then(|| String::from_utf8_lossy(&output.stderr).trim().to_owned())

@@ -49,7 +49,7 @@ impl Machine {
         Self { names, good, banned, port }
     }
 
-    /// The address of a name.
+    /// The URL for a name.
     fn url(&self, name: &str) -> String {
         format!("http://{name}:{}/", self.port)
     }
@@ -87,7 +87,7 @@ async fn only_public_addresses_are_dialled_and_only_those_that_were_checked(suit
     let machine = Machine::start().await;
     let names = &machine.names;
 
-    // Public addresses are reachable in every notation.
+    // Public addresses can be reached in every notation.
     names.on("good.example.com", [addresses(&[PUBLIC])]);
     names.on("both.example.com", [addresses(&[PUBLIC, PUBLIC_V6])]);
     names.on("half-dead.example.com", [addresses(&[SILENT, "93.184.216.36", PUBLIC])]);
@@ -120,7 +120,7 @@ async fn only_public_addresses_are_dialled_and_only_those_that_were_checked(suit
         suite.entity().await.post("/webhook").json(&body).refused(400, "invalid-request").await;
     }
 
-    // A name that resolves to one is blocked at the attempt: alone or among others, in any order.
+    // A name that resolves to a banned address, alone or among others and in any order, is blocked at the attempt.
     let arrived = machine.arrived();
     for (number, banned) in BANNED.iter().chain(&["127.0.0.2", "::1", "::ffff:10.0.0.1", "64:ff9b::a00:1"]).enumerate()
     {
@@ -150,7 +150,7 @@ async fn only_public_addresses_are_dialled_and_only_those_that_were_checked(suit
     assert_eq!(attempts.iter().filter(blocked).count(), attempts.len() - 1, "{delivery:#}");
     assert_eq!(names.lookups("rebinding.example.com"), attempts.len(), "each attempt resolves the name once");
 
-    // Names that do not resolve.
+    // Some names do not resolve.
     names.on("empty.example.com", [NameAnswer::Addresses(vec![])]);
     names.on("broken.example.com", [NameAnswer::Failure]);
     for name in ["unknown.example.com", "empty.example.com", "broken.example.com"] {

@@ -1,4 +1,4 @@
-//! The endpoint for AI agents: the messages of the Model Context Protocol in each supported revision.
+//! The endpoint for AI agents: Model Context Protocol messages in each supported revision.
 
 use std::{collections::BTreeSet, sync::Arc};
 
@@ -11,7 +11,7 @@ use crate::harness::{Api, ApiResponse, Application, Call, Suite, message};
 const NEWEST: &str = "2026-07-28";
 const OLDER: [&str; 2] = ["2025-11-25", "2025-06-18"];
 
-/// A request without a token and without the protocol's headers.
+/// A request without a token or the protocol's headers.
 fn bare(api: &Api, message: &Value) -> Call {
     api.post("/mcp").header("accept", "application/json, text/event-stream").json(message)
 }
@@ -20,7 +20,7 @@ fn request(method: &str, params: Value) -> Value {
     json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params })
 }
 
-/// A request in the newest revision, with its headers and without a token.
+/// A request in the newest revision, with that revision's headers but without a token.
 pub fn newest(api: &Api, method: &str, params: Value) -> Call {
     let name = params["name"].as_str().or(params["uri"].as_str()).map(str::to_owned);
     name.into_iter().fold(message(api, method, params), |call, name| call.header("mcp-name", name))
@@ -31,12 +31,12 @@ pub fn tool(api: &Api, name: &str, arguments: Value) -> Call {
     newest(api, "tools/call", json!({ "name": name, "arguments": arguments }))
 }
 
-/// A token of the demo application, for one managing entity.
+/// The demo application's token, for one managing entity.
 pub async fn token(suite: &Suite, scope: &str) -> String {
     suite.api.token(Application::Demo, scope).await
 }
 
-/// A request's result; panics if there is none.
+/// The result of a request; panics if there is none.
 pub fn result(answer: &ApiResponse) -> Value {
     let message = answer.json();
     assert!(message["jsonrpc"] == "2.0" && message["id"] == 1, "{}", answer.exchange);
@@ -45,14 +45,14 @@ pub fn result(answer: &ApiResponse) -> Value {
     message["result"].clone()
 }
 
-/// The code of a request's error.
+/// The error code of a request.
 pub fn code(answer: &ApiResponse) -> i64 {
     let message = answer.json();
     assert!(message["jsonrpc"] == "2.0" && message.get("result").is_none(), "{}", answer.exchange);
     message["error"]["code"].as_i64().unwrap_or_else(|| panic!("no error: {}", answer.exchange))
 }
 
-/// The Problem that a tool returned.
+/// The Problem that a tool call returned.
 pub fn problem(answer: &ApiResponse) -> Value {
     let result = result(answer);
     assert!(result["isError"] == true && result.get("structuredContent").is_none(), "{}", answer.exchange);
@@ -104,7 +104,7 @@ async fn a_client_of_an_older_revision_begins_with_a_handshake(suite: Arc<Suite>
         let tools = result(&send(&request("tools/list", json!({}))).expect(200).await);
         assert!(tools["tools"].is_array() && tools.get("resultType").is_none() && tools.get("ttlMs").is_none());
     }
-    // Some clients send the revision only once.
+    // Some clients send the revision only in their first request.
     let unnamed = bare(&suite.api, &request("tools/list", json!({}))).bearer(&token).expect(200).await;
     assert!(result(&unnamed)["tools"].is_array());
 }

@@ -19,19 +19,19 @@ async fn scripts_of_other_sites_are_refused(suite: Arc<Suite>) {
     for origin in ["null", "https://evil.example", &format!("{base}.evil.example"), &format!("{base}0")] {
         from(origin).refused(403, "foreign-origin").await;
     }
-    // The answer does not reveal whether a token is valid.
+    // The response does not reveal whether a token is valid.
     let without = newest(&suite.api, "server/discover", json!({})).header("origin", "https://evil.example");
     without.refused(403, "foreign-origin").await;
 }
 
 #[contract_test]
 async fn dns_rebinding_is_refused(suite: Arc<Suite>) {
-    // On a stack, API Gateway refuses host names other than the API's.
+    // In a stack, API Gateway refuses host names other than the API's.
     let _ = suite.bundle();
     let token = token(&suite, "mcp.read").await;
     let from = |host: &str| newest(&suite.api, "server/discover", json!({})).bearer(&token).header("host", host);
     from("evil.example").header("origin", "http://evil.example").refused(403, "foreign-origin").await;
-    // A program behind a proxy with another name sends no `Origin`.
+    // A program behind a proxy with another host name sends no `Origin`.
     from("proxy.example").expect(200).await;
 }
 
@@ -57,7 +57,7 @@ async fn a_client_without_a_token_is_led_to_the_issuer(suite: Arc<Suite>) {
     let bad = newest(&suite.api, "server/discover", json!({})).bearer("nonsense").expect(401).await;
     let challenge = bad.header("www-authenticate");
     assert_eq!((parameter(challenge, "error"), parameter(challenge, "scope")), ("invalid_token", "mcp.read"));
-    // The other endpoints name their own scope, and the metadata of the API as a whole.
+    // The other endpoints name their own scope, and the metadata for the API as a whole.
     let other = suite.api.get("/api/managing-entity/covered/webhook/list").expect(401).await;
     let challenge = other.header("www-authenticate");
     assert_eq!(parameter(challenge, "scope"), "integrations.read");
@@ -79,7 +79,7 @@ async fn a_call_that_needs_more_scopes_names_them_all_by_http(suite: Arc<Suite>)
     result(&call("list_webhooks").bearer(&enough).expect(200).await);
 }
 
-/// A new application of a managing entity with these scopes.
+/// A new application for a managing entity, with these scopes.
 async fn application(entity: &Entity, scopes: &[&str]) -> Value {
     let new = json!({ "name": "An agent", "scopes": scopes });
     entity.post("/application").json(&new).expect(201).await.json()
@@ -110,7 +110,7 @@ async fn a_challenge_also_names_the_scopes_of_the_token_that_it_replaces(suite: 
     let challenge = refused.header("www-authenticate");
     assert_eq!(parameter(challenge, "scope"), scopes.join(" "));
 
-    // A client that requests exactly the challenge's scopes can then read and write.
+    // A client that requests exactly the scopes in the challenge can then read and write.
     let both = token_of(&suite.api, &agent, parameter(challenge, "scope")).await;
     assert_eq!(problem(&write(&both).expect(200).await)["kind"], "invalid-request");
     result(&read(&both).expect(200).await);
@@ -130,12 +130,12 @@ async fn a_tool_beyond_the_registration_is_unlisted_and_the_error_says_why(suite
         assert!(is_listed("list_webhooks") && is_listed("explain_problem"), "{listed:#?}");
         assert!(!is_listed("create_webhook") && !is_listed("list_connections"), "{listed:#?}");
     }
-    // No challenge, since no token would be enough: the library would request one in vain and end its session.
+    // There is no challenge, since no token would suffice: the library would request one in vain and end its session.
     let refused = problem(&tool(&suite.api, "create_webhook", json!({})).bearer(&whole).expect(200).await);
     assert_eq!(refused["kind"], "insufficient-scope", "{refused:#}");
     let detail = refused["detail"].as_str().expect("a text");
     assert!(detail.contains("not registered for the scopes `integrations.write mcp.write`"), "{detail}");
-    // Another token suffices.
+    // A different token would suffice.
     let little = tool(&suite.api, "list_webhooks", json!({})).bearer(&narrow).expect(403).await;
     assert_eq!(parameter(little.header("www-authenticate"), "scope"), "integrations.read mcp.read");
 
@@ -167,7 +167,7 @@ async fn a_client_selects_tools_by_headers(suite: Arc<Suite>) {
     assert_eq!(names(&listed(&[chosen]).await), ["list_webhooks", "create_webhook"]);
     assert_eq!(names(&listed(&[chosen, ("x-mcp-readonly", "true")]).await), ["list_webhooks"]);
 
-    // An unselected tool cannot be called.
+    // A tool that is not selected cannot be called.
     let new = json!({ "managingEntity": entity.id, "name": "n", "eventUrl": "http://127.0.0.1:9/", "eventList": [] });
     for headers in [("x-mcp-readonly", "true"), ("x-mcp-tools", "list_webhooks")] {
         let refused = with(tool(&suite.api, "create_webhook", new.clone()), &[headers]).expect(200).await;

@@ -1,5 +1,5 @@
-//! The endpoint for agents, used by the unchanged official libraries. Given only an address, a client identifier and a
-//! secret, they find the issuer and get a token for `mcp.read`, and a wider one when a call needs it.
+//! The unchanged official libraries, used with the endpoint for agents. Given only an address, a client identifier and
+//! a secret, they find the issuer, get a token for `mcp.read`, and get a broader token when a call needs one.
 
 use std::{collections::BTreeSet, fs, os::unix::fs::symlink, path::Path, sync::Arc};
 
@@ -16,7 +16,7 @@ use crate::{
 const NEWEST: &str = "2026-07-28";
 const NEWEST_WITH_HANDSHAKE: &str = "2025-11-25";
 
-/// A run of a library, in one of its modes, with a separate application.
+/// A run of a library in one of its modes, with a separate application.
 struct Attempt {
     entity: Entity,
     hook: Hook,
@@ -29,7 +29,7 @@ impl Attempt {
         Self::of(suite, mode, json!({ "name": "An agent" })).await
     }
 
-    /// A run with an application that is created with these members.
+    /// A run with a new application that has these members.
     async fn of(suite: &Suite, mode: &'static str, mut application: Value) -> Self {
         let entity = suite.entity().await;
         application["scopes"] = json!(["mcp.read", "mcp.write", "integrations.read", "integrations.write"]);
@@ -54,7 +54,7 @@ impl Attempt {
         })
     }
 
-    /// Fails unless the library listed the tools and called them in this revision.
+    /// Fails unless the library used this revision, listed the tools and called them.
     fn succeeded(&self, outcome: &Value, revision: &str) {
         assert_eq!((&outcome["server"], &outcome["revision"]), (&json!("waypost"), &json!(revision)));
         let tools = outcome["tools"].as_array().expect("a list");
@@ -67,7 +67,7 @@ impl Attempt {
         assert_eq!(results[2]["structuredContent"]["name"]["untrusted"], "By an agent", "{outcome:#}");
     }
 
-    /// Fails unless the library started with the narrowest token and requested a wider one, with additional scopes,
+    /// Fails unless the library started with the narrowest token, and requested a broader one with additional scopes
     /// when a call needed it.
     fn stepped_up(outcome: &Value) {
         assert_eq!(
@@ -154,7 +154,7 @@ async fn a_tool_beyond_the_registration_does_not_end_the_session_of_a_library(su
     }
 }
 
-/// The program in docs/agents.md in this language.
+/// The program in this language from docs/agents.md.
 fn documented(language: &str) -> String {
     let page = fs::read_to_string(project().join("docs/agents.md")).expect("the page is text");
     let fence = format!("\n```{language}\n");
@@ -163,12 +163,12 @@ fn documented(language: &str) -> String {
     program.split("```\n").next().expect("a split has a first part").to_owned()
 }
 
-/// Fails unless the page's program in this language, run by this interpreter, lists the webhooks of the application's
-/// entity.
+/// Fails unless the page's program in this language, run by this interpreter, lists the webhooks that belong to the
+/// application's entity.
 async fn lists_webhooks(suite: &Suite, language: &str, interpreter: &Path) {
     let attempt = Attempt::new(suite, "auto").await;
     let folder = TempDir::new().expect("a folder");
-    let source = folder.path().join("agent.mjs"); // Node.js requires this extension, and Python ignores it
+    let source = folder.path().join("agent.mjs"); // Node.js requires this extension; Python ignores it
     fs::write(&source, documented(language)).expect("a file can be written");
     symlink(project().join("tests/node/node_modules"), folder.path().join("node_modules")).expect("a link");
     let mut command = Command::new(interpreter);

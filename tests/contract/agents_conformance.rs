@@ -9,9 +9,9 @@ use tempfile::TempDir;
 
 use crate::harness::{Api, Application, Suite, local, node};
 
-/// Expected failures: parts of the protocol that the service does not offer.
+/// The expected failures: parts of the protocol that the service does not offer.
 const NOT_OFFERED: &str = "mcp_not_offered.yaml";
-/// Expected failures: features that have other names at the endpoint for agents.
+/// The expected failures: features with other names at the endpoint for agents.
 const OTHER_NAMES: &str = "mcp_other_names.yaml";
 
 /// The functions that run with the fixtures, and their programs. At startup, a bundle checks a token with
@@ -19,11 +19,11 @@ const OTHER_NAMES: &str = "mcp_other_names.yaml";
 const FUNCTIONS: [(&str, &str); 3] =
     [("token", "functions"), ("list-event-types", "functions"), ("mcp", "mcp-fixtures")];
 
-/// The suite allows each request a few seconds, which a stalled machine exceeds. So one of these runs without a fault
-/// is enough.
+/// The suite allows each request a few seconds, which a stalled machine may exceed. Therefore, a single run without
+/// failures is enough.
 const RUNS: usize = 4;
 
-/// Runs a part of the suite, and fails with its output unless the failures are those of these lists.
+/// Runs a part of the suite, and fails with its output unless the failures are exactly those in these lists.
 async fn conforms(api: &Api, arguments: &[&str], expected_failures: &[&str]) {
     let token = api.token(Application::Demo, "").await;
     let input = json!({
@@ -47,7 +47,7 @@ async fn conforms(api: &Api, arguments: &[&str], expected_failures: &[&str]) {
     }
 }
 
-/// Runs a revision's requirements against the fixtures, which replace the endpoint for agents.
+/// Tests a revision's requirements against the fixtures, which replace the endpoint for agents.
 async fn fixtures_conform(suite: &Suite, revision: &str) {
     let programs = TempDir::new().expect("a folder");
     for (function, program) in FUNCTIONS {

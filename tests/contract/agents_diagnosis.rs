@@ -1,4 +1,4 @@
-//! A webhook's diagnosis, as an agent gets it.
+//! A webhook's diagnosis, as an agent receives it.
 
 use std::sync::Arc;
 
@@ -33,7 +33,7 @@ async fn a_failing_webhook_is_diagnosed_by_cause_and_recovered_once_fixed(suite:
     assert_eq!(diagnosis["recoverable"], json!({ "count": 0, "countIsExact": true }));
 
     let hook = entity.hook(&receiver.on("/", answers.map(Behaviour::status))).await;
-    // One after the other, so that each delivery goes through the whole script.
+    // Publish one at a time, so that each delivery goes through the whole script.
     let mut deliveries = Vec::new();
     for number in 0..2 {
         let delivery = entity.publish(json!({ "number": number })).await;
@@ -101,7 +101,7 @@ async fn a_webhook_that_is_held_up_is_diagnosed_before_its_failures(suite: Arc<S
     entity.until_status(&waiting, &["delivered"]).await;
 }
 
-/// The detail of the finding with this cause, once the diagnosis contains it. Indexes may lag behind.
+/// The detail of the finding with this cause, once the diagnosis includes it. Indexes may lag behind.
 async fn detail(agent: &Agent, hook: &Hook, cause: &str, has: &str) -> String {
     until(&format!("the diagnosis says `{has}`"), LONG, async || {
         let diagnosis = agent.call("diagnose_webhook", of(hook)).await;
@@ -127,7 +127,7 @@ async fn a_filter_is_diagnosed_with_the_events_that_it_keeps_back(suite: Arc<Sui
     assert!(text(&diagnosis["findings"][0]["detail"]).starts_with("No recent event"), "{diagnosis:#}");
     assert_eq!(diagnosis["webhook"]["eventFilter"]["untrusted"], filter.to_string());
 
-    // No webhook matches the events in other currencies, which are still stored.
+    // No webhook matches events in other currencies, which are still stored.
     for currency in ["USD", "EUR", "USD", "GBP"] {
         entity.publish_event(&event(currency)).await;
     }

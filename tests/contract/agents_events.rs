@@ -33,7 +33,7 @@ async fn listed(entity: &Entity, query: &str) -> Value {
     entity.get(&format!("/webhook/event?{query}")).expect(200).await.json()
 }
 
-/// An event's webhooks, by the status of their deliveries.
+/// An event's webhooks, grouped by the status of their deliveries.
 fn webhooks(event: &Value) -> BTreeMap<String, BTreeSet<String>> {
     let groups = event["deliveries"].as_array().expect("the schema says so").iter().map(|group| {
         let webhooks = group["webhookIdentifiers"].as_array().expect("the schema says so");
@@ -115,7 +115,7 @@ async fn events_are_listed_page_by_page_and_none_on_two_pages(suite: Arc<Suite>)
     let agent = Agent::of(&entity).await;
     let hooks = join_all((0..6).map(|_| entity.hook("http://127.0.0.1:9/"))).await;
     let hooks: BTreeSet<_> = hooks.into_iter().map(|hook| hook.id).collect();
-    // Some of them share a millisecond.
+    // Some of these events share a millisecond.
     let published: BTreeSet<_> =
         join_all((0..60).map(|_| publish(&entity, "booking.created"))).await.into_iter().collect();
     for limit in [7, 50] {

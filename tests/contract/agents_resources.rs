@@ -1,4 +1,4 @@
-//! The agents' endpoint's resources and prompts.
+//! The resources and prompts that the endpoint for agents offers.
 
 use std::sync::Arc;
 

@@ -17,12 +17,12 @@ pub fn text(value: &Value) -> String {
     value.as_str().unwrap_or_else(|| panic!("no text: {value}")).to_owned()
 }
 
-/// The arguments that name a webhook.
+/// The arguments that identify a webhook.
 pub fn of(hook: &Hook) -> Value {
     json!({ "webhookIdentifier": hook.id })
 }
 
-/// The arguments of each tool that names a webhook or a delivery.
+/// The arguments for each tool that acts on a webhook or a delivery.
 fn about(webhook: &str, delivery: &str) -> Vec<(&'static str, Value)> {
     let webhook = json!({ "webhookIdentifier": webhook });
     let delivery = json!({ "deliveryIdentifier": delivery });
@@ -148,7 +148,7 @@ async fn a_call_needs_each_scope_of_its_tool_and_the_refusal_names_them_all(suit
             assert!(challenge.contains("error=\"insufficient_scope\""), "{challenge}");
             let (_, scopes) = challenge.split_once("scope=\"").expect("the challenge names scopes");
             let named: BTreeSet<_> = scopes.split('"').next().unwrap_or_default().split(' ').collect();
-            // The endpoint's own scope is checked before the tool is known.
+            // The scope that the endpoint itself needs is checked before the tool is known.
             let all: BTreeSet<_> =
                 if *missing == "mcp.read" { ["mcp.read"].into() } else { needed.iter().copied().collect() };
             assert_eq!(named, all, "{} without {missing}", tool.name);
@@ -314,7 +314,7 @@ async fn an_argument_that_a_model_means_to_leave_out_is_left_out(suite: Arc<Suit
     }
     let own = Agent::of_application(&suite.api, Application::Demo).await;
     own.call("list_webhooks", json!({ "managingEntity": null })).await;
-    // Some forms send strings, and n8n adds arguments.
+    // Some forms send strings for all values, and n8n adds arguments.
     let texts = json!({
         "limit": "5", "subject": "", "type": "", "createdFrom": "", "toolCallId": "call_1", "sessionId": "s",
     });
@@ -349,7 +349,7 @@ async fn a_webhook_is_created_changed_and_shown_with_every_member_of_the_api(sui
     let change = json!({ "webhookIdentifier": created["id"], "eventFilter": null, "maxAttemptsPerSecond": null });
     let changed = agent.call("change_webhook", change).await;
     assert!(changed.get("eventFilter").is_none() && changed.get("maxAttemptsPerSecond").is_none(), "{changed:#}");
-    // The schema leaves it out, but the API accepts it.
+    // The schema omits this member, but the API accepts it.
     let change = json!({ "webhookIdentifier": created["id"], "entity": { "identifier": entity.id } });
     let problem = agent.refused("change_webhook", change).await;
     let detail = text(&problem["detail"]);

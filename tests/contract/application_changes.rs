@@ -1,4 +1,4 @@
-//! Changes to an application: to its scopes (a caller can grant only its own) and to its metadata.
+//! Changes to an application's scopes (a caller can grant only its own) and metadata.
 
 use std::sync::Arc;
 
@@ -23,7 +23,7 @@ fn change(entity: &Entity, application: &Made, body: &Value) -> Call {
     entity.call("PATCH", &of(application, "")).json(body)
 }
 
-/// A valid token of the application: tokens issued within seconds of a change are also revoked.
+/// A valid token for the application: tokens issued within seconds of a change are also revoked.
 async fn next_token(api: &Api, application: &Made) -> String {
     until("a token that is good", LONG, async || {
         let next = token(api, &application.id, &application.secret).await;
@@ -46,7 +46,7 @@ async fn a_scope_that_is_taken_from_an_application_stops_working(suite: Arc<Suit
     assert_eq!((&changed["scopes"], &changed["version"]), (&json!(["integrations.read"]), &json!(2)));
     assert_eq!(shown(&entity, &application).await, changed);
     assert_eq!(introspected(api, &before).await["active"], false);
-    // Within a minute, which the simulator checks.
+    // The revocation takes effect within a minute, which the simulator checks.
     until("the token is refused", LONG, async || {
         (api.get(&path).bearer(&before).answered().await.status == 401).then_some(())
     })
@@ -89,7 +89,7 @@ async fn a_caller_changes_only_scopes_that_its_token_has(suite: Arc<Suite>) {
         let call = suite.api.call("PATCH", entity.path(&of(&application, ""))).bearer(&caller);
         call.json(&json!({ "scopes": scopes }))
     };
-    // It lacks a scope that is added, or one that is removed.
+    // The caller lacks a scope that is added, or one that is removed.
     for (scope, scopes, lacking) in [
         ("account.write booking.read payment.read", ["booking.read", "mcp.read"], "mcp.read"),
         ("account.write booking.read mcp.read", ["booking.read", "mcp.read"], "payment.read"),
@@ -113,7 +113,7 @@ async fn an_application_must_confirm_that_it_narrows_itself(suite: Arc<Suite>) {
     ask("", narrower.clone()).refused(409, "confirmation-required").await;
     let problem = ask("?sure=true", narrower.clone()).refused(400, "invalid-request").await;
     assert_eq!(invalid_values(&problem), ["query/sure"]);
-    // These cannot make it lose access.
+    // These changes cannot make the caller lose access.
     ask("", json!({ "name": "Itself", "scopes": ["account.write", "account.read"] })).expect(200).await;
     assert_eq!(introspected(api, &own).await["active"], true);
     ask("?confirm=true", narrower).expect(200).await;
@@ -141,7 +141,7 @@ async fn a_panel_session_ends_with_a_scope_of_its_application(suite: Arc<Suite>)
     assert_eq!(introspected(api, &of_another.token).await["active"], true);
     let problem = renew(api, &wide.cookie).refused(403, "no-panel-session").await;
     assert!(text(&problem, "detail").contains("lost one of the session's scopes"), "{problem:#}");
-    // A session that lacks the scope continues.
+    // A session that lacks the scope stays valid.
     renew(api, &narrow.cookie).expect(200).await;
 }
 

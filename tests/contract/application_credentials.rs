@@ -1,4 +1,4 @@
-//! Applications' secrets and keys: rotating them, and the tokens that end with them.
+//! Applications' secrets and keys: rotating them, and the tokens that become invalid with them.
 
 use std::{collections::HashSet, fs, sync::Arc};
 
@@ -32,7 +32,7 @@ async fn an_application_must_confirm_that_it_removes_its_last_credential(suite: 
     assert!(text(&removed, "message").contains("last credential"), "{removed:#}");
 }
 
-/// Waits until a token is refused. The simulator checks the promise that this takes no more than a minute.
+/// Waits until a token is refused. The simulator checks the promise that revocation takes effect within a minute.
 async fn until_refused(api: &Api, path: &str, token: &str) {
     until("the token is refused", LONG, async || {
         (api.get(path).bearer(token).answered().await.status == 401).then_some(())
@@ -87,7 +87,7 @@ async fn the_tokens_of_a_secret_that_was_replaced_at_once_can_be_ended(suite: Ar
     remove().refused(404, "credential-not-found").await;
 }
 
-/// The identifiers of an application's secrets, and whether each has expired.
+/// The identifiers of an application's secrets, each with whether it has expired.
 async fn listed(entity: &Entity, application: &Made) -> Vec<(String, bool)> {
     let shown = shown(entity, application).await;
     let has_ended = |secret: &Value| secret.get("expiresDate").is_some_and(|end| time(end).as_second() <= now());
@@ -105,7 +105,7 @@ async fn tokens_of_an_expired_secret_can_be_ended_after_further_rotations(suite:
     let first = listed(&entity, &application).await.pop().expect("two").0;
     let [of_second, path] =
         [token(api, &application.id, &text(&second, "clientSecret")).await, entity.path("/webhook/list")];
-    // Moves the end of the secret's overlap half an hour into the past.
+    // Move the end of the secret's overlap half an hour into the past.
     let table = suite.table();
     let partition = format!("APP#{}", application.id);
     let mut item = table.item(&partition, "APP").await.expect("it is there");
@@ -163,7 +163,7 @@ async fn the_tokens_of_a_secret_that_is_no_longer_stored_end_with_it(suite: Arc<
     }
 }
 
-/// Gives the application a new secret.
+/// Rotates the application's secret.
 pub async fn rotated(entity: &Entity, application: &Made, body: Value) -> Value {
     let answer = entity.post(&of(application, "/secret")).json(&body).expect(200).await;
     assert_eq!(answer.header("cache-control"), "no-store");
@@ -180,12 +180,12 @@ async fn a_new_secret_is_accepted_beside_the_old_one_which_ends_by_itself(suite:
         assert!(accepted(api, &other.id, secret).await);
     }
 
-    // Short enough for the test to wait for its end.
+    // The overlap is short enough for the test to wait for its end.
     let answer = rotated(&entity, &application, json!({ "overlapSeconds": 3 })).await;
     let new = text(&answer, "clientSecret");
     let ends = time(&answer["previousSecretExpiresDate"]);
     assert!(accepted(api, &application.id, &new).await);
-    // The day of its last use is set now, so that it does not appear later.
+    // Record the day of last use now, so that it does not appear later.
     let _unless_ended = accepted(api, &application.id, &application.secret).await;
     let both = shown(&entity, &application).await;
     assert_eq!(both["version"], 2);
@@ -201,7 +201,7 @@ async fn a_new_secret_is_accepted_beside_the_old_one_which_ends_by_itself(suite:
     assert!(accepted(api, &application.id, &new).await);
     let after = shown(&entity, &application).await;
     assert_eq!(after["secrets"], both["secrets"], "it can still be removed, together with its tokens");
-    // Another secret can be created again. The default overlap is a day.
+    // Another secret can now be created. The default overlap is one day.
     let before = now();
     let answer = entity.post(&of(&application, "/secret")).body("application/json", "").expect(200).await.json();
     let begins = time(&answer["previousSecretExpiresDate"]).as_second() - 24 * 60 * 60;
@@ -280,7 +280,7 @@ async fn keys_differ_in_their_names_and_are_limited(suite: Arc<Suite>) {
     let add = |jwk: Value| entity.post(&of(&application, "/key")).json(&json!({ "publicKey": jwk }));
     let key = |kid: &str| json!({ "kty": "OKP", "crv": "Ed25519", "x": KEY, "kid": kid });
     let unnamed = add(json!({ "kty": "OKP", "crv": "Ed25519", "x": KEY })).expect(201).await.json();
-    // RFC 8037, appendix A.3: the thumbprint of this exact key.
+    // RFC 8037, appendix A.3, gives the thumbprint of exactly this key.
     assert_eq!(unnamed["kid"], "kPrK_qmxVWaYVA9wwBF6Iuo3vVzz7TxHCTwXBygrS4k");
     let after = shown(&entity, &application).await;
     assert_eq!((&after["publicKeys"], &after["version"]), (&json!([unnamed]), &json!(2)), "the key that was shown");
@@ -305,7 +305,7 @@ async fn keys_differ_in_their_names_and_are_limited(suite: Arc<Suite>) {
     assert_eq!(left["version"], 7);
 }
 
-/// Some clients send their whole key set, including the private halves.
+/// Some clients send their entire key set, including the private halves.
 #[contract_test]
 async fn a_private_key_is_named_in_the_answer_and_stored_nowhere(suite: Arc<Suite>) {
     let entity = suite.entity().await;
@@ -349,7 +349,7 @@ async fn a_private_key_is_named_in_the_answer_and_stored_nowhere(suite: Arc<Suit
 async fn unknown_members_of_a_key_are_ignored(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     let application = made(&entity).await;
-    // Members that key generators write (RFC 7517, section 4).
+    // Key generators write these members (RFC 7517, section 4).
     let unknown = ["exp", "iat", "name", "x5c"];
     let mut jwk = json!({ "kty": "OKP", "crv": "Ed25519", "x": KEY, "kid": "generated" });
     for member in unknown {

@@ -1,4 +1,4 @@
-//! An application can grant or remove only rights that its own token has.
+//! An application can grant or remove only the rights that its own token has.
 
 use std::sync::Arc;
 
@@ -20,7 +20,7 @@ async fn a_caller_grants_no_scope_that_its_token_lacks(suite: Arc<Suite>) {
     let challenge = answer.header("www-authenticate");
     assert!(challenge.contains(r#"error="insufficient_scope", scope="booking.write mcp.read""#), "{challenge}");
     assert_eq!(answer.json()["properties"]["requiredScope"], "booking.write mcp.read");
-    // Violations of values come first.
+    // Invalid values are reported first.
     let wrong = json!({ "name": "", "scopes": ["booking.write"] });
     ask(&wrong).refused(400, "invalid-request").await;
     ask(&json!({ "name": "n", "scopes": ["account.write", "booking.read"] })).expect(201).await;
@@ -68,8 +68,8 @@ async fn a_caller_cannot_change_an_application_with_more_rights_than_its_token(s
     assert_eq!((&after["version"], after["secrets"].as_array().map(Vec::len)), (&json!(3), Some(2)), "{after:#}");
 }
 
-/// Regression test: a token with few rights could remove an entity's widest application. Its secrets and keys are also
-/// protected.
+/// Regression test: a token with few rights could remove the application with the broadest rights. That application's
+/// secrets and keys are also protected.
 #[contract_test]
 async fn a_caller_cannot_remove_an_application_with_more_rights_than_its_token(suite: Arc<Suite>) {
     let entity = suite.entity().await;

@@ -28,7 +28,7 @@ async fn a_restart_keeps_the_owners_changes_of_the_demo_application(suite: Arc<S
     assert!(!accepted(&api, &demo.id, &demo.secret).await);
     assert!(bundle.logs().contains("does not accept the secret in service.env"), "{}", bundle.logs());
 
-    // If the demo application was removed, it is created again with its initial values.
+    // If the demo application has been removed, it is created again with its initial values.
     entity.call("DELETE", &of(&demo, "")).expect(200).await;
     assert!(bundle.stop().await.success());
     bundle.start_again(Settings::default()).await;
@@ -49,7 +49,7 @@ async fn operator_json(suite: &Suite, arguments: &[&str]) -> Value {
     suite.admin(&[&["application", "--json"], arguments].concat()).await.json()
 }
 
-/// The values from lines of the form `NAME=value`.
+/// The values in lines of the form `NAME=value`.
 fn values(said: &str) -> Vec<String> {
     said.lines().filter_map(|line| Some(line.split_once('=')?.1.to_owned())).collect()
 }
@@ -65,7 +65,7 @@ async fn an_operator_creates_and_manages_applications(suite: Arc<Suite>) {
     let claimed = claims(&token(api, &id, &secret).await);
     assert_eq!(claimed["managing_entities"], json!([entity.id, "second"]));
     assert_eq!(claimed["scope"], "account.read booking.read");
-    // The owner is the first entity.
+    // The first entity is the owner.
     let listed = entity.get("/application/list").expect(200).await.json();
     assert_eq!(listed[0]["clientId"], id);
     for said in [operator(&suite, &["list", &entity.id]).await, operator(&suite, &["list", &entity.id, "--json"]).await]
@@ -86,7 +86,7 @@ async fn an_operator_creates_and_manages_applications(suite: Arc<Suite>) {
     assert!(!accepted(api, &id, &new).await);
     assert!(operator(&suite, &["show", &id]).await.expect_err("gone").contains(&id));
 
-    // An application for every entity has no owner, unless the operator names one.
+    // An application for every entity has no owner unless the operator names one.
     let said = operator(&suite, &["create", "--name", "All", "--entity", "*"]).await.expect("made");
     let [id, secret] = <[String; 2]>::try_from(values(&said)).expect("an identifier and a secret");
     assert_eq!(claims(&token(api, &id, &secret).await)["managing_entities"], json!(["*"]));
@@ -121,7 +121,7 @@ async fn an_operator_ends_one_secret_or_key_at_once(suite: Arc<Suite>) {
     }
     operator(&suite, &["remove-secret", "appNobody", &leaked_id]).await.expect_err("there is no such application");
 
-    // An expired secret is still listed, and its tokens can be ended in the same way.
+    // An expired secret is still listed, and its tokens can be revoked in the same way.
     operator(&suite, &["add-secret", &id, "--overlap-seconds", "0"]).await.expect("added");
     operator(&suite, &["add-secret", &id, "--overlap-seconds", "0"]).await.expect("added");
     let said = operator_json(&suite, &["show", &id]).await;

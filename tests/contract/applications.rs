@@ -16,16 +16,16 @@ use crate::{
 /// The public part of an Ed25519 key.
 pub const KEY: &str = "11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo";
 
-/// The identifier and secret of a created application.
+/// The identifier and secret of a new application.
 #[derive(Debug, Clone)]
 pub struct Made {
-    /// Its client identifier.
+    /// The application's client identifier.
     pub id: String,
-    /// Its secret.
+    /// The application's secret.
     pub secret: String,
 }
 
-/// A string among an answer's members.
+/// A string member of a response.
 pub fn text(value: &Value, name: &str) -> String {
     value[name].as_str().unwrap_or_else(|| panic!("no {name} in {value:#}")).to_owned()
 }
@@ -36,12 +36,12 @@ pub async fn made_with(entity: &Entity, body: Value) -> Made {
     Made { id: text(&made, "clientId"), secret: text(&made, "clientSecret") }
 }
 
-/// Creates an application with two scopes for reading.
+/// Creates an application with two read scopes.
 pub async fn made(entity: &Entity) -> Made {
     made_with(entity, json!({ "name": "test", "scopes": ["account.read", "integrations.read"] })).await
 }
 
-/// An application's path, followed by `rest`.
+/// An application's path followed by `rest`.
 pub fn of(application: &Made, rest: &str) -> String {
     format!("/application/{}{rest}", application.id)
 }
@@ -68,7 +68,7 @@ pub async fn accepted(api: &Api, id: &str, secret: &str) -> bool {
     answer.status == 200
 }
 
-/// The claims of a token.
+/// A token's claims.
 pub fn claims(token: &str) -> Value {
     let part = token.split('.').nth(1).expect("three parts");
     serde_json::from_slice(&BASE64_URL_SAFE_NO_PAD.decode(part).expect("base64")).expect("JSON")
@@ -306,7 +306,7 @@ async fn a_concurrent_change_does_not_refuse_a_removal(suite: Arc<Suite>) {
     assert!(setup.bundle.stop().await.success());
 }
 
-/// Sets how much of an account's quota has been used, for this hour and the next.
+/// Sets how much of an account's quota is used up, for this hour and the next.
 pub async fn spend(suite: &Suite, account: &str, count: u32) {
     let hour = now() - now() % 3600;
     for hour in [hour, hour + 3600] {
@@ -317,7 +317,8 @@ pub async fn spend(suite: &Suite, account: &str, count: u32) {
     }
 }
 
-/// Each removed application, secret or key becomes an entry in the list of revocations, which every function reads.
+/// Each application, secret or key that is removed adds an entry to the list of revocations, which every function
+/// reads.
 #[contract_test]
 async fn new_credentials_are_limited_per_hour_and_removals_are_not(suite: Arc<Suite>) {
     let (entity, neighbour) = (suite.entity().await, suite.entity().await);
@@ -342,7 +343,7 @@ async fn new_credentials_are_limited_per_hour_and_removals_are_not(suite: Arc<Su
     entity.call("DELETE", &of(&application, "")).expect(200).await;
 }
 
-/// Each credential becomes an entry in the list of revocations when it is removed.
+/// Removing a credential adds an entry to the list of revocations.
 #[contract_test]
 async fn an_application_that_is_made_with_credentials_counts_for_each_of_them(suite: Arc<Suite>) {
     let entity = suite.entity().await;
@@ -350,7 +351,7 @@ async fn an_application_that_is_made_with_credentials_counts_for_each_of_them(su
         "name": "n", "scopes": ["account.read"], "publicKeys": [{ "kty": "OKP", "crv": "Ed25519", "x": KEY }],
     });
     let account = format!("credentials#{}", entity.id);
-    // Three entries: the application, its secret and its key.
+    // The new application takes three entries: one each for itself, its secret and its key.
     spend(&suite, &account, 998).await;
     entity.post("/application").json(&body).expect(429).await;
     spend(&suite, &account, 997).await;
@@ -378,7 +379,7 @@ async fn another_entitys_application_looks_like_a_missing_one(suite: Arc<Suite>)
         }
     }
     assert!(accepted(&suite.api, &application.id, &application.secret).await);
-    // `list` is not the identifier of an application.
+    // `list` is not an application's identifier.
     let answer = entity.call("DELETE", "/application/list").expect(405).await;
     assert_eq!(answer.header("allow"), "GET, HEAD");
 }
@@ -431,7 +432,7 @@ async fn the_tokens_of_a_removed_application_end(suite: Arc<Suite>) {
     entity.call("DELETE", &of(&application, "")).refused(404, "application-not-found").await;
     assert_eq!(entity.get("/application/list").expect(200).await.json(), json!([]));
 
-    // Within a minute, which the simulator checks.
+    // The revocations take effect within a minute, which the simulator checks.
     for path in &paths {
         let refused = until("the token is refused", LONG, async || {
             let answer = api.get(path).bearer(&token).answered().await;

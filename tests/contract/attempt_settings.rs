@@ -1,5 +1,5 @@
 //! The settings for a webhook's attempts: how long its endpoint may take to respond (`timeoutSeconds`), and how often a
-//! failed attempt is repeated (`retries`).
+//! failed attempt is retried (`retries`).
 
 use std::{sync::Arc, time::Duration};
 
@@ -18,7 +18,7 @@ fn with(url: &str, members: Value) -> Value {
     webhook
 }
 
-/// The timeout and retries that a webhook shows.
+/// A webhook's timeout and retries, as the webhook shows them.
 fn attempts_of(hook: &Value) -> [&Value; 2] {
     [&hook["timeoutSeconds"], &hook["retries"]]
 }

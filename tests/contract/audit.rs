@@ -1,4 +1,4 @@
-//! The audit trail in the functions' logs: actor, action, source address and outcome, without secrets or tokens.
+//! The audit trail in the functions' logs: actor, action, source address and outcome, but no secrets or tokens.
 
 use std::{fs, sync::Arc};
 
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::harness::{ApiResponse, Application, Bundle, LONG, Suite, message, until};
 
-/// The audit line about a request, in a function's log.
+/// The audit line about a request in a function's log.
 async fn line(suite: &Suite, function: &str, answer: &ApiResponse) -> Value {
     let log = suite.bundle().data().join(format!("logs/{function}.log"));
     let request = answer.header("x-request-id");
@@ -21,7 +21,7 @@ async fn line(suite: &Suite, function: &str, answer: &ApiResponse) -> Value {
     .await
 }
 
-/// Fails unless the line is also a metric and has exactly these members in addition to time and request.
+/// Fails unless the line is also a metric, and has exactly these members in addition to the time and the request.
 fn says(line: &Value, expected: &Value) {
     let mut said = line["audit"].clone();
     let members = said.as_object_mut().expect("an object");
@@ -36,7 +36,7 @@ fn says(line: &Value, expected: &Value) {
     assert_eq!((&metrics["Namespace"], &metrics["Metrics"][0]["Name"]), (&json!("Waypost"), &json!("Audited")));
 }
 
-/// The claims of a token.
+/// A token's claims.
 fn claims(token: &str) -> Value {
     use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
     let payload = token.split('.').nth(1).expect("three parts");
@@ -82,7 +82,7 @@ async fn refusals_are_in_the_trail_with_their_reason(suite: Arc<Suite>) {
         "sourceAddress": "127.0.0.1",
     });
     says(&line(&suite, "token", &refused).await, &expected);
-    // Identifier and secret are swapped: the secret must not be logged as the client.
+    // The identifier and the secret are swapped: the secret must not be logged as the client.
     let confused = [grant, ("client_id", secret), ("client_secret", client)];
     let refused = api.post("/oauth2/token").form(&confused).expect(401).await;
     let expected = json!({
@@ -130,7 +130,7 @@ async fn a_change_of_an_application_is_in_the_trail(suite: Arc<Suite>) {
     says(&line(&suite, "change-application", &renamed).await, &expected("application.change", "done"));
     let removed = api.call("DELETE", format!("{me}/application/{id}")).bearer(&token).expect(200).await;
     says(&line(&suite, "remove-application", &removed).await, &expected("application.remove", "done"));
-    // The trail also contains the gate's refusals.
+    // The trail also records the gate's refusals.
     let reader = api.token(Application::Demo, "account.read").await;
     let refused = api.call("DELETE", format!("{me}/application/{id}")).bearer(&reader).expect(403).await;
     let trail = line(&suite, "remove-application", &refused).await;
@@ -185,7 +185,8 @@ async fn a_change_by_a_tool_is_in_the_trail(suite: Arc<Suite>) {
         (&json!("insufficient-scope"), &json!("publish_test_event"))
     );
 
-    // Reading leaves no line. Once the last call's line has been written, so have all earlier lines.
+    // Reading does not write a line. Once the last call's line has been written, all earlier lines have been written
+    // too.
     let looked = call("show_webhook", of(json!({})), &token).expect(200).await;
     let last = call("change_webhook", of(json!({ "name": "last" })), &token).expect(200).await;
     line(&suite, "mcp", &last).await;
@@ -207,8 +208,8 @@ async fn no_log_contains_a_secret_or_a_token(suite: Arc<Suite>) {
         let form = [("token", token.as_str())];
         api.as_client("/oauth2/introspect", application, &form).expect(200).await;
         let last = api.as_client("/oauth2/revoke", application, &form).expect(200).await;
-        line(&suite, "revoke-token", &last).await; // once it has been written, so have earlier lines
-        // The trail may contain claims from the payload; only the signature makes a token usable.
+        line(&suite, "revoke-token", &last).await; // once it has been written, earlier lines have been too
+        // The trail may contain claims from the payload, since a token is usable only with its signature.
         secrets.push(token.rsplit('.').next().expect("three parts").to_owned());
         secrets.push(token);
     }
@@ -224,14 +225,14 @@ async fn no_log_contains_a_secret_or_a_token(suite: Arc<Suite>) {
     }
 }
 
-/// The logs of all functions so far.
+/// The current logs of all functions.
 fn logs(bundle: &Bundle) -> Vec<(String, String)> {
     let entries = fs::read_dir(bundle.data().join("logs")).expect("there are logs").flatten();
     let read = |path: std::path::PathBuf| String::from_utf8_lossy(&fs::read(path).unwrap_or_default()).into_owned();
     entries.map(|entry| (entry.file_name().display().to_string(), read(entry.path()))).collect()
 }
 
-/// Regression test: a line contained the whole path, up to 8 KB, before any token had been checked.
+/// Regression test: a line contained the whole path, up to 8 KB, before any token was checked.
 #[contract_test]
 async fn a_stranger_fills_no_log_with_long_requests(suite: Arc<Suite>) {
     let long = "x".repeat(8_000);

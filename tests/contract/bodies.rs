@@ -1,4 +1,4 @@
-//! Checks 5 to 7: the version, the content type, and the values in path and body.
+//! Checks 5 to 7: the version, the content type, and the values in the path and the body.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::harness::{Application, Suite, invalid_values};
 
-/// Paths that take a body, each with a valid body.
+/// The paths that take a body, each with a valid body.
 fn operations_with_a_body() -> [(&'static str, Value); 2] {
     let webhook = json!({ "name": "x", "eventUrl": "http://127.0.0.1:9/", "eventList": [], "enabled": false });
     [("/webhook", webhook), ("/webhook/event", json!({ "type": "booking.created", "data": {} }))]
@@ -88,7 +88,7 @@ async fn an_integer_may_be_written_with_a_fraction_of_zero(suite: Arc<Suite>) {
     assert_eq!(call.expect(200).await.json()["version"], 2);
     let rotation = entity.rotate(id).body("application/json", r#"{"overlapSeconds":3.6e3}"#);
     rotation.expect(200).await;
-    // Times with letters in either case (RFC 3339, section 5.6), and an offset as Python writes it.
+    // Times with upper- or lower-case letters (RFC 3339, section 5.6), and with an offset as Python writes it.
     for since in ["2026-11-20t09:45:00z", "2026-11-20T09:45:00+0000"] {
         let recovery =
             entity.post(&format!("/webhook/{id}/recover")).json(&json!({ "createdFrom": since })).answered().await;
@@ -161,7 +161,7 @@ async fn a_body_that_is_too_large_is_a_problem(suite: Arc<Suite>) {
 }
 
 /// The service does not read the rest of such a body, and closes the connection after the response. It must announce
-/// this; otherwise a client would send its next request there and get no response.
+/// this; otherwise, a client would send its next request on the connection and get no response.
 #[contract_test]
 async fn a_connection_that_a_too_large_body_ends_is_not_used_again(suite: Arc<Suite>) {
     let entity = suite.entity().await;

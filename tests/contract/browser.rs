@@ -1,4 +1,4 @@
-//! A person's way through the start page and the consent page in a real browser. Runs on demand only: `make
+//! A person's path through the start page and the consent page in a real browser. These tests run on demand only: `make
 //! browser-test`.
 
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use serde_json::json;
 
 use crate::harness::{Browser, Entity, Suite, TAB, hash_of, state_of};
 
-/// Goes to the provider and chooses; returns the open browser and the landing page's text.
+/// Goes to the provider and makes this choice; returns the open browser and the landing page's text.
 async fn land(entity: &Entity, button: &str, outcome: &str) -> (Browser, String) {
     let address = entity.authorization_url("sim-pkce").await;
     let browser = Browser::open().await;

@@ -1,4 +1,4 @@
-//! The panel in a real browser, as used by a person with a link. Runs on demand only: `make browser-test`.
+//! The panel in a real browser, as a person with a link uses it. These tests run on demand only: `make browser-test`.
 
 use std::sync::Arc;
 
@@ -231,7 +231,7 @@ async fn a_followed_link_is_used_only_after_a_question(suite: Arc<Suite>) {
     browser.click(&format!("Stay in {}", entity.id)).await;
     browser.until_says("Sign out").await;
     assert_eq!(entity.panel_links().await.len(), 1);
-    // The link is still unused.
+    // The link has not been used.
     browser.go("about:blank").await;
     browser.go(&link).await;
     browser.until_says("Sign out").await;
@@ -247,7 +247,7 @@ async fn an_ended_session_loses_no_typed_text(suite: Arc<Suite>) {
     browser.fill("Name", "Typed before the end").await;
     browser.fill("Address", "https://hooks.example.com/waypost").await;
     entity.call("DELETE", &format!("/panel/link/{}", first["id"].as_str().expect("text"))).expect(200).await;
-    // The token would be valid for another minute.
+    // The token is still valid for another minute.
     browser.run_to_end(FORGET).await;
     browser.click("Create webhook").await;
     browser.until_says("Your session has ended").await;
@@ -257,7 +257,8 @@ async fn an_ended_session_loses_no_typed_text(suite: Arc<Suite>) {
     browser.close().await;
 }
 
-/// Refuses the page's next call, as when its token has expired: the page discards the token and renews its session.
+/// Makes the page's next call fail as if its token had expired, so that the page discards the token and renews its
+/// session.
 const FORGET: &str = "const real = window.fetch;
     window.fetch = (to, how) => {
         if (!String(to).startsWith('/api/')) return real(to, how);
@@ -272,7 +273,7 @@ async fn a_page_keeps_typed_text_when_another_entitys_link_is_opened(suite: Arc<
     browser.go(&entity.panel_link(json!({ "place": "/panel/webhooks/new" })).await).await;
     browser.fill("Name", "Typed before").await;
     browser.fill("Address", "https://hooks.example.com/waypost").await;
-    // The same requests that another tab sends when it opens the link.
+    // Send the requests that another tab would send when opening the link.
     let link = other.panel_link(json!({})).await;
     let code = link.split_once("#code=").expect("a link has its code").1;
     let open = format!(
@@ -320,7 +321,7 @@ async fn a_link_pasted_into_an_open_panel_is_opened(suite: Arc<Suite>) {
     browser.go(&entity.panel_link(json!({})).await).await;
     browser.until_says("Sign out").await;
     let link = entity.panel_link(json!({ "place": "/panel/webhooks" })).await;
-    // Only the fragment differs, so the browser does not reload the page.
+    // Only the fragment differs, so the browser would not reload the page.
     browser.run("history.replaceState(null, '', '/panel')").await;
     browser.go(&link).await;
     browser.until_says("No webhooks yet").await;
@@ -364,14 +365,14 @@ async fn failed_deliveries_are_counted_and_then_recovered(suite: Arc<Suite>) {
     browser.close().await;
 }
 
-/// Enters a range into the dialog. How such fields are typed depends on the browser's language.
+/// Enters a range in the dialog. The way to type in such fields depends on the browser's language.
 const RANGE_OF_2020: &str = "for (const [at, value] of ['2020-01-01T00:00', '2020-02-01T00:00'].entries()) {
                                  const field = document.querySelectorAll('dialog [type=datetime-local]')[at];
                                  field.value = value;
                                  field.dispatchEvent(new Event('input', { bubbles: true }));
                              }";
 
-/// A browser signed in as an application, since the session of a link cannot create links.
+/// A browser signed in as an application, since a session from a link cannot create links.
 async fn signed_in(entity: &Entity) -> Browser {
     let scopes = ["account.read", "integrations.read", "integrations.write", "payment.read"];
     let application = made_with(entity, json!({ "name": "test", "scopes": scopes })).await;
@@ -398,7 +399,7 @@ async fn leaving_a_link_that_is_shown_once_needs_a_confirmation(suite: Arc<Suite
         browser.until_says("The link was created").await;
     };
     make("Ada of support", "Support: view, recover and resend").await;
-    // A browser lets a page cancel the first Escape, but not the second.
+    // A browser lets a page cancel the first Escape key press, but not the second.
     for _ in 0..2 {
         browser.press(&[ESCAPE]).await;
         let question = browser.answer_question(false).await;

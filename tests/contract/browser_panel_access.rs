@@ -1,5 +1,5 @@
-//! The panel's accessibility: by keyboard alone, on a phone, at 200 %, in dark mode, and checked by axe
-//! (<https://github.com/dequelabs/axe-core>). Runs on demand only: `make browser-test`.
+//! The panel's accessibility: by keyboard alone, on a phone, at 200 %, in dark mode, and as checked by axe
+//! (<https://github.com/dequelabs/axe-core>). These tests run on demand only: `make browser-test`.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use serde_json::json;
 
 use crate::harness::{Behaviour, Browser, ENTER, ESCAPE, Entity, LONG, RIGHT, Receiver, Suite, TAB, until};
 
-/// Every kind of page, for an entity with data of every kind, and some text that each page shows once loaded.
+/// Every kind of page, for an entity with all kinds of data, each with some text that it shows once loaded.
 async fn pages(entity: &Entity, receiver: &Receiver) -> Vec<(String, &'static str)> {
     let hook = entity.hook(&receiver.on("/hook", [Behaviour::answer(500, &[], "no such table")])).await;
     let failed = entity.publish(json!({ "bookingIdentifier": "B-20417" })).await;
@@ -107,7 +107,7 @@ async fn every_page_fits_a_phone_and_a_zoom_of_200_percent(suite: Arc<Suite>) {
     let receiver = Receiver::start().await;
     let pages = pages(&entity, &receiver).await;
     let browser = inside(&entity).await;
-    // A window of 1280 × 860 at 200 % has as many CSS pixels as one of 640 × 430.
+    // At 200 %, a window of 1280 × 860 has as many CSS pixels as one of 640 × 430.
     for (width, height) in [(360, 740), (640, 430)] {
         browser.resize(width, height).await;
         for (page, words) in &pages {
@@ -120,7 +120,7 @@ async fn every_page_fits_a_phone_and_a_zoom_of_200_percent(suite: Arc<Suite>) {
     browser.close().await;
 }
 
-/// Presses Tab until the named element has the focus.
+/// Presses Tab until the element with this name has the focus.
 async fn tab_to(browser: &Browser, name: &str) {
     let mut passed = Vec::new();
     for _ in 0..80 {

@@ -1,4 +1,4 @@
-//! The panel's strip of things that need attention. Runs on demand only: `make browser-test`.
+//! The panel's strip of things that need attention. These tests run on demand only: `make browser-test`.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use crate::{
 
 const CALM: &str = "No webhook needs attention, and no delivery failed in the last 24 hours";
 
-/// A browser with an open session, at this address within the panel.
+/// A browser with an open session at this address within the panel.
 async fn at(entity: &Entity, place: &str) -> Browser {
     let browser = Browser::open().await;
     browser.resize(1366, 768).await;
@@ -21,7 +21,7 @@ async fn at(entity: &Entity, place: &str) -> Browser {
     browser
 }
 
-/// Waits until the list with this query shows a delivery of this kind, since the strip reads it only once.
+/// Waits until the list for this query shows a delivery of this kind, since the strip reads the list only once.
 async fn until_listed(entity: &Entity, query: &str, is_wanted: impl Fn(&Value) -> bool) {
     until(&format!("{query} shows the delivery"), LONG, async || {
         let list = entity.get(&format!("/webhook/delivery/list?{query}")).expect(200).await.json();
@@ -30,16 +30,16 @@ async fn until_listed(entity: &Entity, query: &str, is_wanted: impl Fn(&Value) -
     .await;
 }
 
-/// The address of a webhook's open deliveries.
+/// The address of the list of a webhook's open deliveries.
 fn open_of(webhook: &str) -> String {
     format!("/panel/deliveries?status=pending%2Cretrying&webhook={webhook}")
 }
 
-/// The links of the strip's lines.
+/// The links in the strip's lines.
 const LINKS: &str = "const lines = [...document.querySelectorAll('.attention li')];
     return lines.map((line) => line.lastElementChild.getAttribute('href'))";
 
-/// No webhook state shows a failure without retries, or a blocked subject.
+/// A webhook's state shows neither a failure without retries nor a blocked subject.
 #[contract_test(in_browser)]
 async fn the_first_page_names_failures_and_blocked_subjects(suite: Arc<Suite>) {
     let entity = suite.entity().await;
@@ -86,7 +86,7 @@ async fn the_first_page_names_failures_and_blocked_subjects(suite: Arc<Suite>) {
     browser.close().await;
 }
 
-/// Readers come every few minutes, so a delivery left unread for less than an hour is no reason to worry.
+/// Readers come every few minutes, so a delivery that is unread for less than an hour is no cause for concern.
 #[contract_test(in_browser)]
 async fn the_first_page_names_a_feed_that_is_unread_for_an_hour(suite: Arc<Suite>) {
     let entity = suite.entity().await;

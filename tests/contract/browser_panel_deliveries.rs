@@ -1,5 +1,5 @@
 //! A support person's work in the panel: finding deliveries, reading requests and responses, resending some, and
-//! continuing after losing the connection. Runs on demand only: `make browser-test`.
+//! continuing after losing the connection. These tests run on demand only: `make browser-test`.
 
 use std::sync::Arc;
 
@@ -8,10 +8,10 @@ use serde_json::{Value, json};
 
 use crate::harness::{Behaviour, Browser, Entity, LONG, Receiver, Suite, until};
 
-/// JSON whose numbers, order and repetitions a parser would change.
+/// JSON in which a parser would change numbers, order and repetitions.
 const EXACT: &str = r#"{"b":1152921506151679042,"price":10.50,"10":1,"2":0,"twice":1,"twice":2,"it's":"\u00e9"}"#;
 
-/// A webhook for booking creations.
+/// A webhook that subscribes to new bookings.
 async fn hook(entity: &Entity, name: &str, address: &str) -> String {
     entity.hook_with(json!({ "name": name, "eventUrl": address, "eventList": ["booking.created"] })).await.id
 }
@@ -26,7 +26,7 @@ async fn published(entity: &Entity, booking: &str) -> Vec<String> {
         .collect()
 }
 
-/// Publishes a booking, and waits until each of its deliveries has failed.
+/// Publishes a booking, and waits until all its deliveries have failed.
 async fn fail(entity: &Entity, booking: &str) -> Vec<String> {
     let ids = published(entity, booking).await;
     for id in &ids {
@@ -35,7 +35,7 @@ async fn fail(entity: &Entity, booking: &str) -> Vec<String> {
     ids
 }
 
-/// A browser with an open session, at this address within the panel.
+/// A browser with an open session at this address within the panel.
 async fn at(entity: &Entity, place: &str) -> Browser {
     let browser = Browser::open().await;
     browser.resize(1366, 768).await;
@@ -49,7 +49,7 @@ async fn set_offline(browser: &Browser, offline: bool) {
     browser.command("Network.emulateNetworkConditions", line).await;
 }
 
-/// Regression test: 1152921506151679042 was shown and sent as 1152921506151679000, and members moved.
+/// Regression test: 1152921506151679042 was shown and sent as 1152921506151679000, and members were reordered.
 #[contract_test(in_browser)]
 async fn bodies_are_shown_and_copied_byte_for_byte(suite: Arc<Suite>) {
     let entity = suite.entity().await;
@@ -215,7 +215,7 @@ async fn selected_deliveries_are_resent_with_a_result_for_each(suite: Arc<Suite>
     browser.click("Resend 4 deliveries").await;
     let page = browser.until_says("2 deliveries resent.").await;
     assert!(page.contains("2 deliveries not resent: ") && page.contains("2 deliveries still selected"), "{page}");
-    // The panel follows a resend for a minute. If a slow machine needs longer, the list shows the outcome.
+    // The panel follows a resend for a minute. If a slow machine takes longer, the list shows the outcome.
     until("both are delivered", LONG, async || {
         let page = browser.text().await;
         (page.contains("2 delivered.") || page.matches("· resent").count() == 2).then_some(())
@@ -307,7 +307,7 @@ async fn an_empty_page_looks_further_back_until_it_is_stopped(suite: Arc<Suite>)
     let entity = suite.entity().await;
     let browser = at(&entity, "/panel/deliveries").await;
     browser.until_says("Start with a webhook").await;
-    // Each response is empty but has a cursor.
+    // Every response is empty but has a cursor.
     let endless = "const real = window.fetch;
         window.pause = 1000;
         const empty = () => new Promise((found) =>

@@ -1,4 +1,4 @@
-//! The panel in a frame on a platform's page, in a real browser. Runs on demand only: `make browser-test`.
+//! The panel in a frame on a platform's page, in a real browser. These tests run on demand only: `make browser-test`.
 
 use std::sync::Arc;
 
@@ -7,7 +7,8 @@ use serde_json::{Value, json};
 
 use crate::harness::{Behaviour, Browser, Entity, LONG, Receiver, Settings, Suite, until};
 
-/// A page on another site with the panel in a frame. It counts the messages about sessions that have ended.
+/// A page on another site that contains the panel in a frame. The page counts the messages about sessions that have
+/// ended.
 fn platform(panel: &str, entity: &str) -> String {
     format!(
         "<!DOCTYPE html><title>Platform</title><iframe src=\"{panel}/panel#entity={entity}\" width=\"1000\" height=\"700\">\
@@ -16,7 +17,7 @@ fn platform(panel: &str, entity: &str) -> String {
     )
 }
 
-/// Waits for the page's messages about ended sessions, and then gives the panel this link.
+/// Waits for this many messages about ended sessions, then gives the panel this link.
 async fn hand_over(browser: &Browser, messages: u64, url: &str) {
     browser.leave_frame().await;
     until("the panel asks for a link", LONG, async || {
@@ -28,7 +29,7 @@ async fn hand_over(browser: &Browser, messages: u64, url: &str) {
     browser.enter_frame().await;
 }
 
-/// The names and partitions of the browser's cookies.
+/// The browser's cookies: their names and partitions.
 async fn cookies(browser: &Browser) -> Vec<(Value, Value)> {
     let all = browser.command("Network.getAllCookies", json!({})).await;
     let all = all["cookies"].as_array().expect("a list").iter();
@@ -65,28 +66,29 @@ async fn the_panel_works_in_a_frame_of_a_listed_page_of_another_site(suite: Arc<
     let partition = (json!("waypost-panel-framed"), json!("http://localhost"));
     assert_eq!(cookies(&browser).await, [partition]);
 
-    // After a reload, the session continues with the cookie, without a new link.
+    // After a reload, the cookie continues the session without a new link.
     browser.follow(&origin).await;
     browser.enter_frame().await;
     browser.until_says("Event types").await;
     browser.leave_frame().await;
     assert_eq!(browser.run("return window.ended").await, json!(0));
 
-    // When a session ends, the page asks for a link, and then continues with the same content.
+    // When a session ends, the page asks for a link, then continues with the same content.
     browser.enter_frame().await;
     browser.click("Webhooks").await;
     browser.click("New webhook").await;
     browser.fill("Name", "Channel manager").await;
     browser.fill("Address", &receiver.url("/hook")).await;
     entity.call("DELETE", &format!("/panel/link/{}", first["id"].as_str().expect("an identifier"))).expect(200).await;
-    // The page gets a new token before its current one expires; here at once, as if it were about to.
+    // The page gets a new token before its current one expires; here, it does so immediately, as if the expiry were
+    // near.
     browser.run("const now = Date.now(); Date.now = () => now + 3600000 + performance.now()").await;
     browser.click("Create webhook").await;
     let second = entity.panel_link(json!({})).await;
     hand_over(&browser, 1, &second).await;
     browser.until_says("Channel manager was created").await;
 
-    // Another entity in the fragment, which causes no page load, replaces the previous entity's panel.
+    // If the fragment names another entity, its panel replaces the previous one without a page load.
     browser.follow(&origin).await;
     browser.enter_frame().await;
     browser.until_says("Event types").await;
@@ -99,7 +101,7 @@ async fn the_panel_works_in_a_frame_of_a_listed_page_of_another_site(suite: Arc<
     browser.leave_frame().await;
     assert_eq!(browser.complaints().await, "");
 
-    // Outside the frame, the browser has no session.
+    // The browser has no session outside the frame.
     browser.follow(&format!("{}/panel", api.base_url())).await;
     browser.until_says("Sign in with a panel link").await;
     browser.close().await;

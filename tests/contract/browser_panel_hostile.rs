@@ -1,4 +1,4 @@
-//! The panel shows untrusted values as text on every page. Runs on demand only: `make browser-test`.
+//! The panel shows untrusted values as text on every page. These tests run on demand only: `make browser-test`.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use serde_json::json;
 
 use crate::harness::{Behaviour, Browser, Receiver, Suite};
 
-/// An untrusted name, answer or value.
+/// An untrusted name, response or value.
 const HOSTILE: &str = "<img src=x onerror=\"document.title='taken'\"><script>document.title='taken'</script>";
 
 #[contract_test(in_browser)]

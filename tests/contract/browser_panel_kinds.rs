@@ -1,5 +1,5 @@
-//! The pages for every kind of webhook and its deliveries in a real browser, and the page shown if one cannot be drawn.
-//! Runs on demand only: `make browser-test`.
+//! The pages for every kind of webhook and its deliveries in a real browser, and the page that is shown if one cannot
+//! be drawn. These tests run on demand only: `make browser-test`.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -21,7 +21,7 @@ async fn published(entity: &Entity) -> BTreeMap<String, String> {
     deliveries.map(|one| (text(&one["webhookIdentifier"]), text(&one["deliveryIdentifier"]))).collect()
 }
 
-/// Regression test: the page of a delivery without an address was blank.
+/// Regression test: a delivery without an address had a blank page.
 #[contract_test(in_browser)]
 async fn every_page_of_every_kind_of_webhook_is_drawn(suite: Arc<Suite>) {
     let entity = suite.entity().await;
@@ -49,7 +49,7 @@ async fn every_page_of_every_kind_of_webhook_is_drawn(suite: Arc<Suite>) {
         entity.until_status(&first[&delivered.id], &["delivered"]).await;
     }
     entity.until_status(&first[&ordered.id], &["retrying"]).await;
-    // A delivery still open when its webhook is disabled would be cancelled.
+    // Disabling a webhook cancels its open deliveries, so wait for this one.
     entity.until_status(&second[&disabled.id], &["delivered"]).await;
     entity.changed(&disabled.id, json!({ "enabled": false })).await;
 
@@ -93,7 +93,7 @@ async fn every_page_of_every_kind_of_webhook_is_drawn(suite: Arc<Suite>) {
     browser.close().await;
 }
 
-/// Replaces the list of deliveries with one delivery that has no status and cannot be drawn.
+/// Replaces the list of deliveries with one delivery that cannot be drawn, since it has no status.
 const UNDRAWABLE: &str = "const real = window.fetch;
     const broken = { id: 'dlv_1', type: 'booking.created', subject: 'Confidential' };
     window.fetch = (to, how) => String(to).includes('/delivery/list')

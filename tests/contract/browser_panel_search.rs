@@ -1,4 +1,4 @@
-//! The panel's search, and long text. Runs on demand only: `make browser-test`.
+//! The panel's search, and its handling of long text. These tests run on demand only: `make browser-test`.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use crate::harness::{Behaviour, Browser, Entity, Receiver, Suite};
 
 const FIELD: &str = "Subject, identifier, webhook or type";
 
-/// A browser with an open session, at this address within the panel.
+/// A browser with an open session at this address within the panel.
 async fn at(entity: &Entity, place: &str) -> Browser {
     let browser = Browser::open().await;
     browser.resize(1366, 768).await;

@@ -1,4 +1,4 @@
-//! The panel's loading time, by the browser's clock. Runs on demand only: `make browser-test`.
+//! The panel's loading time, as measured by the browser's clock. These tests run on demand only: `make browser-test`.
 
 use std::sync::Arc;
 
@@ -10,10 +10,10 @@ use crate::harness::{Behaviour, Browser, Entity, LONG, Receiver, Suite, until};
 
 const WEBHOOKS: usize = 20;
 const EVENTS: usize = 100;
-/// The compressed size of the page, style and script.
+/// The maximum compressed size of the page, style and script together.
 const MOST_BYTES: u64 = 90 * 1024;
 
-/// Makes `WEBHOOKS * EVENTS` deliveries of one entity.
+/// Creates `WEBHOOKS * EVENTS` deliveries for one entity.
 async fn deliver(entity: &Entity, receiver: &Receiver) {
     let address = receiver.on("/hook", [Behaviour::status(204)]);
     for _ in 0..WEBHOOKS {
@@ -29,7 +29,7 @@ async fn deliver(entity: &Entity, receiver: &Receiver) {
     .await;
 }
 
-/// The browser's measurements of the current page: milliseconds since it was opened, and bytes transferred.
+/// The browser's measurements of the current page: milliseconds since the page was opened, and bytes transferred.
 pub const MEASURE: &str = "
     const last = (kind) => new Promise((found) => {
         new PerformanceObserver((list) => found(list.getEntries().at(-1).startTime)).observe({ type: kind, buffered: true });
@@ -49,10 +49,10 @@ pub const MEASURE: &str = "
         bytes: [page, ...files].reduce((sum, { encodedBodySize }) => sum + encodedBodySize, 0), files: files.length,
     };";
 
-/// The slow line's latency, in milliseconds: high enough for a slow machine's delays to be small in comparison.
+/// The slow line's latency, in milliseconds: so high that a slow machine's delays are small in comparison.
 const LATENCY: f64 = 6_000.0;
 
-/// Page, files, session and data follow each other, with one round trip each and no others.
+/// The page, files, session and data are loaded one after the other, each in one round trip, with no others.
 #[contract_test(in_browser)]
 async fn a_line_with_a_high_latency_shows_the_list_in_four_trips(suite: Arc<Suite>) {
     let entity = suite.entity().await;

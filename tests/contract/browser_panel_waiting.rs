@@ -1,4 +1,4 @@
-//! Waiting deliveries, resends and outages in the panel. Runs on demand only: `make browser-test`.
+//! How the panel shows waiting deliveries, resends and outages. These tests run on demand only: `make browser-test`.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use crate::{
     order::later,
 };
 
-/// A browser with an open session, at this address within the panel.
+/// A browser with an open session at this address within the panel.
 async fn at(entity: &Entity, place: &str) -> Browser {
     let browser = Browser::open().await;
     browser.resize(1366, 768).await;
@@ -82,7 +82,7 @@ async fn a_resending_continues_while_the_person_is_on_another_page(suite: Arc<Su
     receiver.on("/hook", [Behaviour::status(204)]);
     let browser = at(&entity, "/panel/deliveries?status=failed").await;
     browser.until_says("6 deliveries in total").await;
-    // Each request takes a second, and four are sent at once.
+    // Each request takes a second, and four are sent at a time.
     let slow = "const real = window.fetch;
         window.fetch = (to, how) => String(to).endsWith('/resend')
             ? new Promise((proceed) => setTimeout(() => proceed(real(to, how)), 1000)) : real(to, how);";

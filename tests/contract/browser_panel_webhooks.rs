@@ -1,5 +1,5 @@
-//! The pages of webhooks and applications in a real browser: each says only what it knows. Runs on demand only: `make
-//! browser-test`.
+//! The webhook and application pages in a real browser: each page says only what it knows. These tests run on demand
+//! only: `make browser-test`.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use crate::{
     replays::aged,
 };
 
-/// Turns every list of deliveries into an empty page that is not the last.
+/// Replaces every list of deliveries with an empty page that is not the last one.
 const UNFINISHED: &str = "const real = window.fetch;
     window.fetch = (to, how) => String(to).includes('/delivery/list')
         ? Promise.resolve(new Response(JSON.stringify({ items: [], nextCursor: 'more' }))) : real(to, how);";
@@ -55,7 +55,7 @@ async fn a_disabled_webhook_offers_enable_and_no_test_event(suite: Arc<Suite>) {
         (page.contains("Enable") && !page.contains("Send a test event")).then_some(())
     };
     until("the page offers Enable, and no test event", LONG, offers).await;
-    // The pressed button is gone.
+    // The button that was pressed is gone.
     browser.until_focused("test").await;
     browser.click("Enable").await;
     browser.until_says("Send a test event").await;
@@ -244,7 +244,7 @@ async fn a_session_opens_the_first_page_that_it_may_see(suite: Arc<Suite>) {
     browser.close().await;
 }
 
-/// The beginning of an Ed25519 key in DER form (RFC 8410 §4), in base 64.
+/// The first characters of an Ed25519 key in DER form (RFC 8410 §4), in Base64.
 const PREFIX: &str = "MCowBQYDK2VwAyEA";
 
 #[contract_test(in_browser)]

@@ -31,7 +31,7 @@ async fn run(bundle: &Bundle) {
     assert_eq!(answer.text().await.expect("a text"), "null");
 }
 
-/// The lines with the canary's metrics, once `runs` runs have been counted.
+/// The log lines with the canary's metrics, once there are `runs` of them.
 async fn counted(bundle: &Bundle, runs: usize) -> Vec<Value> {
     until("the runs are counted", LONG, async || Some(lines(bundle, "run-canary")).filter(|lines| lines.len() == runs))
         .await
@@ -123,7 +123,7 @@ async fn a_canary_that_is_not_provisioned_counts_nothing_and_says_so(suite: Arc<
     until("the run says so", LONG, async || bundle.logs().contains("the canary is not provisioned").then_some(()))
         .await;
     assert_eq!(lines(&bundle, "run-canary"), Vec::<Value>::new());
-    // A stranger cannot find out whether there is a canary, and cannot trigger an alarm.
+    // A stranger cannot find out whether the canary exists, and cannot trigger an alarm.
     api.post(PATH).body("application/json", "{}").refused(403, "task-refused").await;
     assert!(bundle.stop().await.success());
 }

@@ -1,5 +1,5 @@
-//! Cancelling one delivery: it ends an open delivery with one write. An attempt under way is not stopped, and a final
-//! delivery does not change.
+//! Cancelling one delivery: an open delivery ends with a single write. An attempt in progress is not stopped, and a
+//! final delivery does not change.
 
 use std::{sync::Arc, time::Duration};
 
@@ -29,24 +29,24 @@ async fn cancelled(entity: &Entity, id: &str) -> Value {
     cancelled
 }
 
-/// Sends a cancelled delivery after all.
+/// Resends a cancelled delivery.
 async fn resend(entity: &Entity, id: &str) {
     let resent = entity.post(&format!("/webhook/delivery/{id}/resend")).expect(202).await.json();
     assert!(resent["status"] == "pending" && resent.get("cancelReason").is_none(), "{resent:#}");
 }
 
-/// The number of requests for a delivery that an endpoint received.
+/// The number of requests that an endpoint received for a delivery.
 fn requests_of(receiver: &Receiver, id: &str) -> usize {
     receiver.received("/").iter().filter(|request| request.header("service-delivery-id") == id).count()
 }
 
-/// Asserts that there is no time left at which the sweep would announce a delivery or a worker could claim it.
+/// Asserts that a delivery has no time from which the sweep would announce it or a worker could claim it.
 pub(crate) async fn is_never_due(table: &Table, id: &str) {
     let head = table.head(id).await.expect("it is there");
     assert!(head.get("dueAt").is_none() && head.get("claimableAt").is_none(), "{head:#}");
 }
 
-/// A response that asks for a wait of ten minutes, and does not fit into the head of a delivery.
+/// A response that asks for a ten-minute wait and does not fit into a delivery's head.
 fn later() -> Behaviour {
     Behaviour::answer(429, &[("Retry-After", "600")], "x".repeat(3_900))
 }
@@ -61,7 +61,8 @@ async fn a_delivery_that_no_worker_has_claimed_is_never_sent(suite: Arc<Suite>) 
     assert_eq!(Table::of(&api.env).head(&id).await, None);
     let before = cancelled(&entity, &id).await;
     assert_eq!(before["attemptCount"], 0);
-    // The sweep has opened a later delivery, and its message was due. The cancelled delivery's message was due earlier.
+    // The sweep has opened a later delivery, and its message was due. The cancelled delivery's message was therefore
+    // due earlier.
     let later = entity.publish(json!({})).await;
     entity.until_status(&later, &["delivered"]).await;
     assert_eq!(entity.delivery(&id).await, before);
@@ -139,7 +140,7 @@ async fn a_cancelled_delivery_leaves_its_feed_unless_a_reader_holds_it(suite: Ar
     assert_eq!(problem["properties"]["attemptEndsBy"], held[0]["visibleFrom"]);
     assert_eq!(entity.delivery(&id).await, before);
 
-    // After the visibility timeout, the reader's missing answer is an attempt, and a late answer no longer counts.
+    // After the visibility timeout, the missing answer counts as an attempt, and a late answer no longer counts.
     end_visibility(&suite.table(), &id).await;
     until("the missing answer is recorded", LONG, async || {
         (cancel(&entity, &id).answered().await.status == 200).then_some(())
@@ -202,7 +203,7 @@ async fn of_a_cancellation_and_a_dispatch_at_once_one_wins(suite: Arc<Suite>) {
     entity.hook(&receiver.on("/", [Behaviour::status(200)])).await;
     let both = join_all((0..30).map(async |number| {
         let id = entity.publish(json!({ "number": number })).await;
-        // From before the claim until after the record.
+        // The cancellations range from before the claim until after the record.
         sleep(Duration::from_millis(number * 2)).await;
         let answer = cancel(&entity, &id).answered().await;
         (id, answer)
@@ -215,7 +216,7 @@ async fn of_a_cancellation_and_a_dispatch_at_once_one_wins(suite: Arc<Suite>) {
         let ended = entity.until_status(id, &["cancelled", "delivered"]).await;
         assert_eq!(ended["status"], ends, "{}", answer.exchange);
     }
-    // A later delivery was sent, so any other message would have been handled as well.
+    // A later delivery was sent, so any other message would have been handled by now.
     let later = entity.publish(json!({})).await;
     entity.until_status(&later, &["delivered"]).await;
     for (id, answer) in &both {
@@ -259,7 +260,7 @@ async fn missing_and_foreign_deliveries_cannot_be_cancelled(suite: Arc<Suite>) {
     cancel(&owner, &id).json(&json!({ "now": true })).refused(400, "invalid-request").await;
     cancel(&owner, &id).body("text/plain", "now").refused(415, "unsupported-media-type").await;
     assert_eq!(owner.delivery(&id).await, waiting);
-    // Without the event, as after its retention, the delivery has gone as well.
+    // Without its event, as after the retention period, a delivery no longer exists.
     let (pk, sk) = stored::event_key(&stored::event_of(&id));
     suite.table().remove(&pk, &sk).await;
     cancel(&owner, &id).refused(404, "delivery-not-found").await;

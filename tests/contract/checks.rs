@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::harness::{Api, ApiResponse, Call, Forge, Suite, now};
 
-/// The values of path parameters: well-formed identifiers that match no resource, and a payment provider that the
+/// The values of path parameters: well-formed identifiers of no existing resource, and a payment provider that the
 /// tests' bundles have.
 const PARAMETERS: [(&str, &str); 10] = [
     ("{value}", "nothing.happened"),
@@ -22,11 +22,11 @@ const PARAMETERS: [(&str, &str); 10] = [
     ("{connectionIdentifier}", "con_00000000000000000000000000"),
 ];
 
-/// An operation under `/api`, a valid body if it takes one, and the status of a valid request. The status is 404 where
-/// check 8 finds no such resource.
+/// An operation under `/api`, a valid body if it takes one, and the status that a valid request gets. The status is 404
+/// if check 8 finds no such resource.
 type Row = (&'static str, Option<fn() -> Value>, u16);
 
-/// Every operation under `/api` with a managing entity. The first test fails if an operation is missing here.
+/// Every operation under `/api` for a managing entity. The first test fails if an operation is missing from this table.
 const TABLE: &[Row] = &[
     ("createApplication", Some(application), 201),
     ("listApplications", None, 200),
@@ -76,11 +76,11 @@ const TABLE: &[Row] = &[
     ("listProviders", None, 200),
 ];
 
-/// A row of the table with its operation in openapi.yaml.
+/// A row of the table, with its operation from openapi.yaml.
 struct Case {
     operation: String,
     method: String,
-    /// Contains `{managingEntityIdentifier}`.
+    /// The operation's path, which contains `{managingEntityIdentifier}`.
     path: String,
     scope: String,
     body: Option<fn() -> Value>,
@@ -104,7 +104,7 @@ fn cases(suite: &Suite) -> Vec<Case> {
     TABLE.iter().map(case).collect()
 }
 
-/// The operations under `/api` without a managing entity: they need no token and have separate tests.
+/// The operations under `/api` without a managing entity, which need no token and have separate tests.
 const PUBLIC: [&str; 2] = ["/api/public/{provider}/oauth2/callback", "/api/public/{provider}/oauth2/start"];
 
 fn nothing() -> Value {
@@ -136,7 +136,7 @@ fn webhook() -> Value {
 }
 
 fn application() -> Value {
-    // A scope of the token itself: a caller can grant only scopes that it has.
+    // The token itself has this scope, since a caller can grant only scopes that it has.
     json!({ "name": "table", "scopes": ["account.write"] })
 }
 
@@ -180,7 +180,7 @@ impl Breach {
         UnknownMember,
     ];
 
-    /// The status and kind of the answer.
+    /// The status and kind of the response.
     fn answer(self) -> (u16, &'static str) {
         match self {
             UnknownPath => (404, "not-found"),
@@ -205,7 +205,7 @@ impl Breach {
     }
 }
 
-/// A request to an operation with exactly these violations.
+/// A request to an operation, with exactly these violations.
 fn request(api: &Api, forge: &Forge, case: &Case, breaches: &[Breach]) -> Call {
     let broken = |breach| breaches.contains(&breach);
     let mut claims = forge.claims();
@@ -237,7 +237,7 @@ fn request(api: &Api, forge: &Forge, case: &Case, breaches: &[Breach]) -> Call {
     call
 }
 
-/// An operation's query parameters in openapi.yaml.
+/// The query parameters that openapi.yaml declares for an operation.
 fn query_parameters(suite: &Suite, case: &Case) -> Vec<String> {
     let found = suite.contract.operations().into_iter().find(|found| found.id == case.operation);
     let found = found.expect("every case is an operation of openapi.yaml");
@@ -248,7 +248,7 @@ fn query_parameters(suite: &Suite, case: &Case) -> Vec<String> {
     names.map(|name| name.as_str().expect("a parameter has a name").to_owned()).collect()
 }
 
-/// An ignored filter would look like one that matches everything.
+/// If a filter were ignored, it would seem to match everything.
 #[contract_test]
 async fn an_operation_accepts_exactly_the_query_parameters_of_openapi_yaml(suite: Arc<Suite>) {
     let forge = suite.forge();
@@ -326,7 +326,7 @@ fn assert_answers(answer: &ApiResponse, breach: Breach, case: &Case, breaches: &
     assert!(of_kind, "{} with {breaches:?}: expected {status} {kind}: {}", case.operation, answer.exchange);
 }
 
-/// RFC 6750 §3: the challenge names no error if the request has no token, and the scope if it is missing.
+/// RFC 6750 §3: the challenge names no error if the request has no token, and names the scope if it is missing.
 fn assert_challenges(answer: &ApiResponse, breach: Breach, scope: &str) {
     let challenge = answer.header("www-authenticate");
     let as_it_should_be = match breach {

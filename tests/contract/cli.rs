@@ -1,4 +1,4 @@
-//! `waypost`, the command line for integrators, against the service.
+//! `waypost`, the command-line program for integrators, used with the service.
 
 use std::{
     process::{ExitStatus, Stdio},
@@ -22,11 +22,11 @@ use crate::harness::{Behaviour, Entity, LONG, Receiver, Suite, is_signed_by, loc
 /// The program, logged in as the platform's application.
 pub struct Cli {
     env: [(&'static str, String); 5],
-    /// An empty configuration.
+    /// A folder with an empty configuration.
     home: tempfile::TempDir,
 }
 
-/// A run's result.
+/// The result of running the program.
 #[derive(Debug)]
 pub struct Ended {
     pub code: Option<i32>,
@@ -66,7 +66,7 @@ impl Cli {
         Ended { code: output.status.code(), out: text(&output.stdout), err: text(&output.stderr) }
     }
 
-    /// The JSON value of a run that succeeds.
+    /// The JSON value printed by a successful run.
     pub async fn json(&self, arguments: &[&str]) -> Value {
         let ended = self.run(&[arguments, &["--json"]].concat()).await;
         assert_eq!(ended.code, Some(0), "{ended:?}");
@@ -87,7 +87,7 @@ impl Cli {
 struct Listening {
     child: Child,
     lines: Lines<BufReader<ChildStdout>>,
-    /// Its first line.
+    /// The first line that it printed.
     begun: Value,
 }
 
@@ -101,7 +101,7 @@ impl Listening {
         self.begun["webhookIdentifier"].as_str().expect("it names its webhook")
     }
 
-    /// Ends it as Ctrl-C does.
+    /// Ends the program as Ctrl-C does.
     async fn end(mut self) -> (Value, ExitStatus) {
         let id = self.child.id().expect("it runs").try_into().expect("a process");
         kill(Pid::from_raw(id), Signal::SIGINT).expect("it runs");
@@ -118,7 +118,7 @@ async fn the_command_line_shows_and_resends_deliveries(suite: Arc<Suite>) {
     let hook = entity.hook(&receiver.on("/", [Behaviour::status(410), Behaviour::status(204)])).await;
     let delivery = entity.publish(json!({ "bookingIdentifier": "B-77" })).await;
     entity.until_status(&delivery, &["failed"]).await;
-    // A 410 disables the webhook.
+    // A response of 410 disables the webhook.
     entity.changed(&hook.id, json!({ "enabled": true })).await;
 
     let arguments = ["deliveries", "--failed", "--subject", "B-77", "--webhook", &hook.id];
@@ -223,7 +223,7 @@ async fn trigger_reaches_the_listen_of_this_machine(suite: Arc<Suite>) {
     let receiver = Receiver::start().await;
     entity.hook(&receiver.on("/", [Behaviour::status(204)])).await;
     let mut listening = cli.listen(&[]).await;
-    // The program waits a few seconds for the first attempt, which a busy machine may make later.
+    // The program waits a few seconds for the first attempt, which may come later on a busy machine.
     let mut sent = Value::Null;
     let mut arrived = Value::Null;
     for _ in 0..5 {

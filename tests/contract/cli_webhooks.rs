@@ -143,7 +143,7 @@ async fn whoami_shows_the_rights_of_the_application(suite: Arc<Suite>) {
     }
 }
 
-/// Writes a request into files as a developer would, and returns the arguments that check it.
+/// Writes a request to files as a developer would, and returns the arguments for checking it.
 fn files_of(received: &Received, secret: &str, folder: &tempfile::TempDir) -> Vec<String> {
     let lines = received.headers.iter().map(|(name, value)| format!("{name}: {value}\n"));
     let mut arguments = vec!["verify".to_owned()];
@@ -172,7 +172,7 @@ async fn a_request_of_the_service_verifies_with_its_secret_alone(suite: Arc<Suit
     let folder = tempfile::tempdir().expect("a folder");
     let verified = async |received: &Received, secret: &str| {
         let mut arguments = files_of(received, secret, &folder);
-        // A busy machine may have sent the request a while ago.
+        // On a busy machine, the request may have been sent a while ago.
         arguments.extend(["--tolerance".to_owned(), "1d".to_owned()]);
         cli.run(&arguments.iter().map(String::as_str).collect::<Vec<_>>()).await
     };
@@ -202,6 +202,6 @@ async fn the_command_line_recovers_the_failed_deliveries_of_a_webhook(suite: Arc
     cli.json(&["webhooks", "change", &hook.id, "--enable"]).await;
     let recovery = cli.json(&["recover", &hook.id, "--from", "1h", "--include", "failed"]).await;
     assert!(recovery["count"].is_u64() && recovery["waiting"] == 0, "{recovery:#}");
-    // The count may lack failures from the last few seconds, which are also recovered.
+    // The count may omit failures from the last few seconds, which are also recovered.
     entity.until_status(&delivery, &["delivered"]).await;
 }

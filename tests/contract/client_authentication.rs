@@ -1,5 +1,5 @@
-//! Applications that authenticate with their private key (`private_key_jwt`, RFC 7523), at every endpoint where a
-//! client authenticates.
+//! Applications that authenticate with a private key (`private_key_jwt`, RFC 7523), at every endpoint where clients
+//! authenticate.
 
 use std::sync::{
     Arc,
@@ -20,7 +20,7 @@ struct Client {
     api: Api,
     id: String,
     key: AssertionKey,
-    /// The application as its owner sees it.
+    /// The application's path, as its owner reads it.
     path: String,
     token: String,
 }
@@ -101,7 +101,7 @@ async fn every_endpoint_accepts_an_assertion_with_its_audience(suite: Arc<Suite>
     ] {
         let endpoint = format!("{issuer}{path}");
         let token_endpoint = format!("{issuer}/oauth2/token");
-        // Libraries that parse the issuer's address add a slash, since it has no path.
+        // Libraries that parse the issuer's URL add a slash, since it has no path.
         let slash = format!("{issuer}/");
         for audience in [json!(issuer), json!(slash), json!(token_endpoint), json!(endpoint), json!([issuer, endpoint])]
         {
@@ -121,7 +121,7 @@ async fn an_assertion_is_accepted_once_even_if_sent_concurrently(suite: Arc<Suit
     let mut statuses: Vec<_> = answers.iter().map(|answer| answer.status).collect();
     statuses.sort_unstable();
     assert_eq!((statuses[0], &statuses[1..]), (200, &[401; 19][..]));
-    // An identifier already used in another assertion at another endpoint.
+    // The identifier was already used in an assertion sent to another endpoint.
     let claims = client.claims();
     client.ask(&client.key.assertion(&claims)).expect(200).await;
     let mut again = claims.clone();
@@ -210,7 +210,7 @@ async fn a_removed_key_authenticates_no_client(suite: Arc<Suite>) {
 #[contract_test]
 async fn the_tokens_that_were_got_with_a_removed_key_end_with_it(suite: Arc<Suite>) {
     let client = Client::register(&suite, "ES256").await;
-    // Tokens name the key itself and not its `kid`, which another key may get later.
+    // Tokens name the key itself rather than its `kid`, which another key may get later.
     let second = AssertionKey::generate("EdDSA");
     let with_kid = |key: &AssertionKey| {
         let mut jwk = key.jwk();
@@ -234,7 +234,7 @@ async fn the_tokens_that_were_got_with_a_removed_key_end_with_it(suite: Arc<Suit
     client.api.call("DELETE", format!("{path}/laptop")).bearer(&client.token).expect(200).await;
     assert_eq!(look(&of_second).await, json!({ "active": false }));
     assert_eq!(look(&of_first).await["active"], true);
-    // Another key with the same `kid` gets valid tokens at once.
+    // Another key with the same `kid` gets valid tokens immediately.
     let third = AssertionKey::generate("EdDSA");
     client.api.post(&path).bearer(&client.token).json(&with_kid(&third)).expect(201).await;
     assert_eq!(look(&token(&third).await).await["active"], true);

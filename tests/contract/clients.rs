@@ -1,4 +1,4 @@
-//! Third-party clients: those generated from openapi.yaml, and one published for a similar platform.
+//! Third-party clients: some generated from openapi.yaml, and one that was published for a similar platform.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::harness::{Application, Behaviour, Entity, Receiver, Suite, node, python};
 
-/// The settings that let a script act for the entity as the platform's application.
+/// The settings with which a script acts for the entity as the platform's application.
 async fn settings(suite: &Suite, entity: &Entity, event_url: &str) -> Value {
     let api = &suite.api;
     let (id, secret) = Application::Platform.variables();
@@ -41,7 +41,8 @@ async fn delivers_an_event(suite: &Suite, run: impl AsyncFnOnce(&Value) -> Value
     seen
 }
 
-/// The further results of a client of openapi-generator, which also resends, lists, counts, changes and removes.
+/// Checks the additional results of a client from openapi-generator, which also resends, lists, counts, changes and
+/// removes.
 fn manages_deliveries(seen: &Value) {
     assert_eq!(seen["attempts"], json!([204, 204]), "the delivery was sent again");
     assert_eq!(seen["listed"], json!([true]));
@@ -75,7 +76,7 @@ async fn a_generated_python_client_compiles_and_works(suite: Arc<Suite>) {
     delivers_an_event(&suite, async |settings| python("generated_client.py", settings).await).await;
 }
 
-/// Makes the published client call all its methods for one kind of resource; returns the values that it read.
+/// Makes the published client call all its methods for one kind of resource; returns the values read.
 async fn managed(suite: &Suite, entity: &Entity, things: &str) -> Value {
     let settings = settings(suite, entity, "https://receiver.example.com/hook").await;
     let mut seen = python("published_client.py", &json!({ "things": things, "settings": settings })).await;

@@ -27,7 +27,7 @@ async fn every_acknowledged_event_survives_power_cuts(suite: Arc<Suite>) {
     power_cuts(&suite, 3, 100).await;
 }
 
-/// Publishes with one idempotency key per event; `None` if there is no acknowledgement.
+/// Publishes an event with its own idempotency key; `None` if there is no acknowledgement.
 async fn publish(entity: &Entity, number: usize) -> Option<ApiResponse> {
     let body = json!({ "type": "booking.created", "data": { "number": number } });
     let call = entity.post("/webhook/event").header("idempotency-key", format!("event-{number}")).json(&body);
@@ -43,9 +43,10 @@ fn deliveries(answer: &ApiResponse) -> Vec<String> {
         .collect()
 }
 
-/// In each round, clients publish to two webhooks. At a random moment all processes are killed and started again, and
-/// the clients repeat unacknowledged publish requests. The next round begins at once, so that it also meets what the
-/// last crash left behind. At the end, every acknowledged event is delivered and every request is accounted for.
+/// In each round, clients publish to two webhooks. At a random moment, all processes are killed and restarted, and the
+/// clients repeat unacknowledged publish requests. The next round begins immediately, so that it also has to deal with
+/// the previous crash's leftovers. At the end, every acknowledged event has been delivered and every request is
+/// accounted for.
 pub async fn power_cuts(suite: &Suite, rounds: usize, publishes: usize) {
     let (bundle, api, _permit) = suite.other_bundle(Settings::default()).await;
     let entity = Entity::new(&api, "crash".to_owned()).await;
@@ -86,7 +87,7 @@ pub async fn power_cuts(suite: &Suite, rounds: usize, publishes: usize) {
     let expected: Vec<String> = all.iter().flat_map(|(_, deliveries)| deliveries.clone()).collect();
     assert_eq!(expected.len(), 2 * rounds * publishes);
     let account = account(&entity, &receiver, &expected, &kills).await;
-    // A client that repeats its request much later gets the original response.
+    // A client that repeats its request much later still gets the original response.
     for (number, first) in all.iter().step_by(10) {
         let again = until("a repetition is answered", LONG, async || publish(&entity, *number).await).await;
         assert_eq!(deliveries(&again), *first, "the answer to event {number} changed");
@@ -109,7 +110,7 @@ async fn the_service_recovers_when_one_of_its_processes_dies(suite: Arc<Suite>) 
     let mut number = 1;
     for program in ["dispatch-deliveries", "publish-event", "sweep-deliveries"] {
         let process = bundle.process(program).await;
-        // One event is under way when the process dies, and one is published afterwards.
+        // One event is in progress when the process dies, and another is published afterwards.
         let under_way = until("an event is accepted", LONG, async || publish(&entity, number).await).await;
         process.kill();
         let afterwards = until(&format!("events are accepted again after the end of {program}"), LONG, async || {
@@ -142,7 +143,7 @@ async fn a_request_that_a_kill_cut_off_is_an_attempt_in_the_history(suite: Arc<S
     assert!(cut_off.get("url").is_none() && cut_off.get("requestHeaders").is_none(), "{cut_off:#}");
     assert_eq!(answered["httpStatus"], 200, "{answered:#}");
     assert_eq!(receiver.received("/").len(), 2);
-    // It counts as an attempt, but says nothing about the endpoint.
+    // The interrupted request counts as an attempt, but says nothing about the endpoint.
     until("both attempts are counted", LONG, async || {
         let stats = entity.get(&format!("/webhook/{}/stats", hook.id)).expect(200).await.json();
         (stats["last24Hours"]["attempts"] == 2).then_some(())

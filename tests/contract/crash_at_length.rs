@@ -1,4 +1,4 @@
-//! A long run of the power cuts in `crash`. Runs on demand only.
+//! A long run of the power cuts in `crash`. It runs on demand only.
 
 use std::sync::Arc;
 

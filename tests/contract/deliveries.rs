@@ -1,4 +1,4 @@
-//! Deliveries: the request, the record of attempts, the time of the next attempt, and who has access.
+//! Deliveries: the request, the record of attempts, the next attempt's time, and who has access.
 
 use std::{sync::Arc, time::Duration};
 

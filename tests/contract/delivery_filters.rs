@@ -1,5 +1,5 @@
-//! The list of deliveries by state and by last response. It is exact at every moment: a list by webhook or by state
-//! finds a delivery before a worker has claimed it, while it is waiting, and when it is final.
+//! Filtering the list of deliveries by state and by last response. The list is always exact: filtered by webhook or
+//! state, it finds a delivery before a worker has claimed it, while it is waiting, and when it is final.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use crate::{
 
 const STATES: [&str; 5] = ["pending", "retrying", "delivered", "failed", "cancelled"];
 
-/// The next attempt is hours away.
+/// A response that delays the next attempt by hours.
 fn later() -> Behaviour {
     Behaviour::answer(503, &[("Retry-After", "36000")], "")
 }
@@ -26,7 +26,7 @@ async fn listed(entity: &Entity, filters: &str) -> Vec<String> {
     items.iter().map(|item| item["id"].as_str().expect("openapi.yaml says so").to_owned()).collect()
 }
 
-/// A webhook's only delivery.
+/// The only delivery to a webhook.
 struct Expected {
     webhook: String,
     delivery: String,
@@ -153,7 +153,7 @@ async fn deliveries_are_listed_by_their_last_answer_or_error(suite: Arc<Suite>) 
     assert_eq!(listed(&entity, "lastErrorCode=connect").await, Vec::<String>::new());
 }
 
-/// A page of them reads the index three times for each webhook.
+/// A page of open deliveries reads the index three times for each webhook.
 #[contract_test]
 async fn lists_of_many_webhooks_open_deliveries_are_limited(suite: Arc<Suite>) {
     let (many, few) = (suite.entity().await, suite.entity().await);

@@ -1,4 +1,4 @@
-//! The list of deliveries: order, filters, and the state of what it shows.
+//! The list of deliveries: its order, its filters, and how current its data is.
 
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
@@ -12,7 +12,7 @@ use crate::{
     sweep::{sweep, swept_by_hand, until_first_sweep, until_opens},
 };
 
-/// A page of a list; the query begins with a question mark, or is empty.
+/// A page of a list; the query is empty or begins with a question mark.
 pub async fn page(entity: &Entity, query: &str) -> Value {
     entity.get(&format!("/webhook/delivery/list{query}")).expect(200).await.json()
 }
@@ -29,7 +29,7 @@ pub fn ids(deliveries: &[Value]) -> Vec<String> {
     deliveries.iter().map(id).collect()
 }
 
-/// The whole list for these parameters (`status=failed&…`), page by page.
+/// The complete list for these parameters (`status=failed&…`), read page by page.
 pub async fn whole(entity: &Entity, parameters: &str, limit: usize) -> Vec<Value> {
     let mut found = Vec::new();
     let mut cursor = String::new();
@@ -50,7 +50,7 @@ pub async fn hook_for(entity: &Entity, kind: &str, url: &str) -> Hook {
     entity.hook_with(json!({ "name": "test", "eventUrl": url, "eventList": [kind] })).await
 }
 
-/// Publishes events of a type; returns their deliveries.
+/// Publishes events of one type; returns their deliveries.
 pub async fn publish(entity: &Entity, kind: &str, count: usize) -> Vec<String> {
     let publications = stream::iter(0..count).map(|number| async move {
         let published = entity.publish_of_type(kind, json!({ "number": number })).await.json();
@@ -82,7 +82,7 @@ async fn deliveries_are_listed_the_newest_first_without_event_and_attempts(suite
     let page = page(&entity, "").await;
     assert_eq!(items(&page), expected);
     assert!(page.get("nextCursor").is_none(), "{page:#}");
-    // Deliveries of events of one millisecond, and of one event to several webhooks.
+    // Some deliveries belong to events from the same millisecond, others to one event with several webhooks.
     entity.hook(&receiver.on("/other", [Behaviour::status(200)])).await;
     publish(&entity, "booking.created", 20).await;
     let listed = whole(&entity, "", 100).await;
@@ -91,7 +91,7 @@ async fn deliveries_are_listed_the_newest_first_without_event_and_attempts(suite
     assert!(keys.is_sorted_by(|one, next| one > next), "{keys:?}");
 }
 
-/// Creates deliveries in every state, of three types, to six webhooks.
+/// Creates deliveries in every state, with three types, to six webhooks.
 async fn some_of_everything(entity: &Entity, receiver: &Receiver) -> Vec<Hook> {
     let later = Behaviour::answer(429, &[("Retry-After", "600")], "");
     let mut hooks = Vec::new();
@@ -116,7 +116,7 @@ async fn some_of_everything(entity: &Entity, receiver: &Receiver) -> Vec<Hook> {
     }
     entity.remove(&hooks[3].id).expect(200).await;
     until("they are cancelled", LONG, async || open(&hooks[3].id, &["cancelled"]).await.then_some(())).await;
-    // A pause keeps a delivery pending.
+    // A pause keeps the delivery pending.
     let paused = hook_for(entity, "booking.expired", "http://127.0.0.1:9/").await;
     paused_in(&Table::of(&entity.api().env), entity, &paused, 6).await;
     hooks.push(paused);
@@ -150,7 +150,7 @@ async fn every_filter_alone_and_with_others_finds_what_it_says(suite: Arc<Suite>
         for kind in types {
             for webhook in webhooks.iter().copied() {
                 for (from, to) in times {
-                    // Not every combination, but each pair of values.
+                    // Test each pair of values, not every combination.
                     let given = [status, kind, webhook, from].into_iter().filter(|value| !value.is_empty()).count();
                     if given > 2 && !(status == "failed" && kind == "booking.created") {
                         continue;
@@ -234,7 +234,7 @@ async fn every_bad_value_is_refused_with_its_name(suite: Arc<Suite>) {
         ("Status=failed", vec!["Status"]),
         ("page=2&status=nope&limit=0&createdUntil=x", vec!["createdUntil", "limit", "page", "status"]),
         ("cursor=x&status=nope&limit=0", vec!["limit", "status"]),
-        // A bad cursor is a different kind of Problem, and other values are checked first.
+        // An invalid cursor has a different kind of Problem, and other values are checked first.
         ("cursor=AAAA&status=nope", vec!["status"]),
         ("cursor=&limit=0", vec!["limit"]),
         ("cursor=x&cursor=x&limit=0", vec!["cursor", "limit"]),
@@ -263,7 +263,7 @@ async fn every_bad_value_is_refused_with_its_name(suite: Arc<Suite>) {
         // Times as Python, Java and Go format them.
         "createdFrom=2026-11-20T09:45:00.123456%2B00:00",
         "createdFrom=2026-11-20T09:45:00.123456789Z&createdUntil=2026-11-20T09:45:00.123999999Z",
-        // Beyond the clock's range.
+        // This time is out of the clock's range.
         "createdUntil=9999-12-30T22:00:00.500Z",
         "createdUntil=9999-12-30T23:59:59Z",
         "createdFrom=0000-01-01T00:00:00%2B23:59&createdUntil=9999-12-31T23:59:59-23:59",
@@ -298,18 +298,18 @@ async fn a_delivery_is_listed_only_under_its_current_state(suite: Arc<Suite>) {
             assert!(found.is_none_or(|found| found["status"] == state), "{found:?}");
         }
     };
-    // Later than the end of the test, but less than a minute away: a longer wait would move the delivery within its
+    // The retry comes after the end of the test but within a minute: a longer wait would move the delivery within its
     // index.
     let later = Behaviour::answer(503, &[("Retry-After", "50")], "");
     let hook = entity.hook(&receiver.on("/", [later, Behaviour::status(200)])).await;
-    // A retry arrives.
+    // A retry succeeds.
     let delivery = entity.publish(json!({})).await;
     entity.until_status(&delivery, &["retrying"]).await;
     is_listed(&delivery, "retrying").await;
     entity.post(&format!("/webhook/delivery/{delivery}/resend")).expect(202).await;
     entity.until_status(&delivery, &["delivered"]).await;
     is_listed(&delivery, "delivered").await;
-    // A delivery that succeeded at once is resent and fails, then is resent again and succeeds.
+    // A delivery that succeeded on the first attempt fails when it is resent, then succeeds when it is resent again.
     let delivery = entity.publish(json!({})).await;
     entity.until_status(&delivery, &["delivered"]).await;
     is_listed(&delivery, "delivered").await;
@@ -331,8 +331,7 @@ async fn a_delivery_opened_during_its_first_attempt_is_listed_as_delivered(suite
     let receiver = Receiver::start().await;
     let table = Table::of(&setup.api.env);
     until_first_sweep(&setup).await;
-    // A sweep opens the deliveries of an event after 20 seconds. The attempt begins equally late, and is still under
-    // way.
+    // A sweep opens an event's deliveries after 20 seconds. The attempt begins equally late, and is still in progress.
     setup.services.scatter(|_| vec![Duration::from_secs(20)]);
     let answers = Gate::closed();
     let hook = entity.hook(&receiver.on("/", [Behaviour::status(200).behind(&answers)])).await;

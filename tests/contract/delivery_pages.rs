@@ -37,7 +37,7 @@ async fn pages_neither_skip_nor_repeat_while_new_deliveries_come(suite: Arc<Suit
         }
         published
     });
-    // Page sizes vary, but the list does not.
+    // The page size varies, but the list does not.
     let mut seen = Vec::new();
     let mut cursor = String::new();
     for limit in [1, 7, 30, 2, 100].into_iter().cycle() {
@@ -59,7 +59,7 @@ async fn pages_neither_skip_nor_repeat_while_new_deliveries_come(suite: Arc<Suit
         ids(&before).iter().collect::<Vec<_>>(),
         "no delivery is left out, and the order is stable"
     );
-    // Identifiers are ordered by time: later pages contain no delivery that is newer than the first page.
+    // Identifiers are ordered by time: no later page contains a delivery newer than the first page.
     assert!(seen.is_sorted_by(|newer, older| newer > older), "{seen:?}");
 }
 
@@ -75,7 +75,7 @@ async fn a_cursor_works_only_in_its_own_list(suite: Arc<Suite>) {
     let cursor = first["nextCursor"].as_str().expect("there are more").to_owned();
     let second = page(&entity, &format!("?limit=1&{filters}&cursor={cursor}")).await;
     assert_ne!(items(&first), items(&second));
-    // Filters in another notation or order give the same list, and the limit is not a filter.
+    // The same filters in another notation or order give the same list, and the limit is not a filter.
     let reworded = format!("?cursor={cursor}&createdFrom=2020-01-01T01:00:00.000%2B01:00&type=booking.created");
     assert_eq!(items(&page(&entity, &reworded).await).len(), 2);
 
@@ -133,7 +133,7 @@ async fn a_cursor_works_only_in_its_own_list(suite: Arc<Suite>) {
     }
 }
 
-/// Follows a list's cursors to its end; returns its deliveries, and how many were on each page.
+/// Follows a list's cursors to the end; returns its deliveries, and the number on each page.
 async fn pages(entity: &Entity, parameters: &str) -> (Vec<String>, Vec<usize>) {
     let mut found = Vec::new();
     let mut sizes = Vec::new();
@@ -172,7 +172,7 @@ async fn a_page_with_a_rare_filter_ends_early_and_later_pages_find_the_rest(suit
         copy
     };
     let text = |text: String| json!({ "S": text });
-    // All are delivered on the first attempt, except that the oldest is of another type and the second has failed.
+    // All deliveries succeed on the first attempt, except that the oldest has another type and the second has failed.
     let copies = (0..MANY).flat_map(|number| {
         let id = event_of(number);
         let delivery = stored::delivery_id(&id, 0);
@@ -196,10 +196,10 @@ async fn a_page_with_a_rare_filter_ends_early_and_later_pages_find_the_rest(suit
     let of_webhook = format!("webhookIdentifier={}&", hook.id);
     for (parameters, expected, least, most) in [
         ("type=booking.cancelled".to_owned(), &other, 5, 7),
-        // A page reads less from each of the webhook's parts of the index.
+        // A page reads fewer deliveries from each of the webhook's parts of the index.
         (format!("{of_webhook}type=booking.cancelled"), &other, 5, 12),
         (format!("{of_webhook}status=failed"), &failed, 1, 1),
-        // An index lists nothing else.
+        // This index lists nothing else.
         ("status=failed".to_owned(), &failed, 1, 1),
         ("lastHttpStatus=503".to_owned(), &failed, 1, 1),
     ] {
@@ -207,13 +207,13 @@ async fn a_page_with_a_rare_filter_ends_early_and_later_pages_find_the_rest(suit
         assert_eq!(found, std::slice::from_ref(expected), "{parameters}");
         assert!((least..=most).contains(&sizes.len()), "{parameters}: a page reads a bounded number: {sizes:?}");
     }
-    // A frequent filter fills its page at once.
+    // A filter that matches often fills its page at once.
     for frequent in ["status=delivered", "lastHttpStatus=200"] {
         assert_eq!(items(&page(&entity, &format!("?{frequent}&limit=100")).await).len(), 100, "{frequent}");
     }
 }
 
-/// Copies a stored event with this many numbers, from this time on, each a millisecond after the one before.
+/// Copies a stored event this many times, starting at this time, with a millisecond between copies.
 async fn copied_events(table: &Table, model: &str, began: i64, count: usize) {
     let event = table.event(&stored::event_of(model)).await.expect("it is there");
     let copies = (0..count).map(|number| {
@@ -227,7 +227,7 @@ async fn copied_events(table: &Table, model: &str, began: i64, count: usize) {
     table.put_all(copies.collect::<Vec<_>>()).await;
 }
 
-/// The sweep has not yet examined the events, so their deliveries may be in no index.
+/// The sweep has not examined the events yet, so their deliveries may not be in any index.
 #[contract_test]
 async fn a_page_behind_many_new_events_has_what_the_indexes_show(suite: Arc<Suite>) {
     /// More events than a page examines one by one.
@@ -237,7 +237,7 @@ async fn a_page_behind_many_new_events_has_what_the_indexes_show(suite: Arc<Suit
     let (setup, _permit) = suite.other_bundle_interposed(settings).await;
     let entity = Entity::new(&setup.api, "burst".to_owned()).await;
     let receiver = Receiver::start().await;
-    // A wait of several hours is in the index at once.
+    // A delivery that waits for several hours is in the index immediately.
     let later = Behaviour::answer(503, &[("Retry-After", "36000")], "");
     let quiet = hook_for(&entity, "booking.cancelled", &receiver.on("/quiet", [later])).await;
     let mut expected: Vec<String> = publish(&entity, "booking.cancelled", QUIET).await;
@@ -259,7 +259,7 @@ async fn a_page_behind_many_new_events_has_what_the_indexes_show(suite: Arc<Suit
         println!("a page of `{filters}` behind {MANY} new events: {} calls, {reads} read units", calls.len());
         assert!(reads < 250.0, "{filters}: {reads}");
     }
-    // The last pages may repeat a delivery, but leave none out.
+    // The last pages may repeat a delivery, but omit none.
     let (found, _) = pages(&entity, &of_webhook).await;
     assert_eq!(found.iter().collect::<BTreeSet<_>>(), expected.iter().collect());
     let (found, _) = pages(&entity, "status=pending").await;
@@ -309,7 +309,7 @@ async fn a_strangers_webhook_is_listed_like_one_that_does_not_exist(suite: Arc<S
         assert_eq!(listed, json!({ "items": [] }), "{filters}");
     }
     assert_whole().await;
-    // A removed webhook has no item, but its owner still sees its deliveries.
+    // A removed webhook has no item, but its owner can still see its deliveries.
     owner.remove(&hook.id).expect(200).await;
     assert_whole().await;
 }

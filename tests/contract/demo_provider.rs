@@ -1,4 +1,4 @@
-//! The payment provider of `make demo-provider`.
+//! The payment provider that `make demo-provider` starts.
 
 use std::{process::Stdio, sync::Arc};
 

@@ -1,4 +1,5 @@
-//! Races and faults in dispatching: a webhook that moves, late answers, and deliveries that cannot be sent.
+//! Races and faults in dispatching: a webhook whose address changes, late responses, and deliveries that cannot be
+//! sent.
 
 use std::{
     sync::Arc,
@@ -78,7 +79,8 @@ async fn a_failure_after_a_long_silence_disables_and_clears_nothing(suite: Arc<S
     let receiver = Receiver::start().await;
     let table = suite.table();
     let hook = entity.hook(&receiver.on("/", [Behaviour::status(500)])).await;
-    // Failures from twelve to six days ago: longer than it takes to disable a webhook, but the streak has ended.
+    // The failures are twelve to six days old: they last longer than it takes to disable a webhook, but the streak has
+    // ended.
     let day = 24 * 60 * 60;
     let at = |days: i64| Time::from_millis((now() + days * day) * 1_000).to_string();
     let since = at(-12);
@@ -121,7 +123,7 @@ async fn a_failure_after_a_long_silence_disables_and_clears_nothing(suite: Arc<S
     assert!(counted["failuresInRow"]["N"].as_str().is_some_and(|count| count.len() == 1), "{counted:#}");
 }
 
-/// An attempt's exchange may take 15 s. A slower machine spoils the round.
+/// The exchange of an attempt may take 15 s. A slower machine invalidates the round.
 #[contract_test]
 async fn a_slow_success_ends_the_failures_that_came_meanwhile(suite: Arc<Suite>) {
     for _ in 0..5 {
@@ -129,7 +131,7 @@ async fn a_slow_success_ends_the_failures_that_came_meanwhile(suite: Arc<Suite>)
         let receiver = Receiver::start().await;
         let answers = Gate::closed();
         let slow = Behaviour::status(200).behind(&answers);
-        // The failed deliveries wait for longer than the test lasts, so no other success ends the streak of failures.
+        // The failed deliveries wait longer than the test lasts, so no other success ends the streak of failures.
         let hook = entity.hook(&receiver.on("/", [slow, order::later()])).await;
         let slow = entity.publish(json!({})).await;
         receiver.until("/", 1).await;
@@ -137,7 +139,7 @@ async fn a_slow_success_ends_the_failures_that_came_meanwhile(suite: Arc<Suite>)
         until_health(&entity, &hook, "failing").await;
         answers.open();
         let ended = entity.until_delivery(&slow, "its first attempt is over", |delivery| delivery["attemptCount"] != 0);
-        // A count that the table does not accept in time is lost as well.
+        // If the table does not accept a count in time, the count is lost as well.
         let healthy = tokio::time::timeout(LONG / 5, until_health(&entity, &hook, "healthy"));
         if ended.await["status"] == "delivered" && healthy.await.is_ok() {
             return;
@@ -192,7 +194,7 @@ async fn a_delivery_whose_webhook_cannot_be_read_waits_and_is_sent_later(suite: 
     damaged["eventList"] = json!({ "S": "no list" });
     table.put(damaged).await;
     overdue(&table, &id, LONG_AGO).await;
-    // Without the delay, its message would be received again and again and end in the dead-letter queue.
+    // Without the delay, the message would be received repeatedly and end in the dead-letter queue.
     let waits = |delivery: &Value| delivery["nextAttemptDate"].as_str() > Some(LONG_AGO);
     let delivery = entity.until_delivery(&id, "is postponed", waits).await;
     assert_eq!((&delivery["status"], &delivery["attemptCount"]), (&json!("retrying"), &json!(1)));
@@ -202,8 +204,8 @@ async fn a_delivery_whose_webhook_cannot_be_read_waits_and_is_sent_later(suite: 
     assert_eq!((&delivery["status"], &delivery["attemptCount"]), (&json!("delivered"), &json!(2)));
 }
 
-/// The table's client retries the write after four seconds and gives up after ten. Waiting for it would delay the
-/// record of the attempt beyond its lease.
+/// The table's client retries the write after four seconds and gives up after ten. Waiting for the write would delay
+/// the attempt's record until after the lease.
 #[contract_test]
 async fn a_mark_of_slowness_that_cannot_be_written_delays_no_record(suite: Arc<Suite>) {
     let (setup, _permit) = suite.other_bundle_interposed(Settings::default()).await;
@@ -221,7 +223,7 @@ async fn a_mark_of_slowness_that_cannot_be_written_delays_no_record(suite: Arc<S
     setup.bundle.cut_power().await;
 }
 
-/// A 410 only disables the webhook. It causes no background work, and only the first in an hour causes an event.
+/// A 410 response only disables the webhook. It causes no background work, and at most one event per hour.
 #[contract_test]
 async fn a_410_costs_the_same_however_often_its_webhook_is_enabled_again(suite: Arc<Suite>) {
     const ROUNDS: usize = 5;
@@ -238,7 +240,7 @@ async fn a_410_costs_the_same_however_often_its_webhook_is_enabled_again(suite: 
         let published =
             (0..EVENTS).map(|number| entity.publish_of_type("booking.created", json!({ "number": number })));
         for published in join_all(published).await {
-            // None, if the webhook was disabled before the event was published.
+            // There are no deliveries if the webhook was disabled before the event was published.
             for delivery in published.json()["deliveries"].as_array().expect("openapi.yaml says so") {
                 let id = delivery["deliveryIdentifier"].as_str().expect("openapi.yaml says so");
                 entity.until_status(id, &["failed", "cancelled"]).await;
@@ -253,7 +255,7 @@ async fn a_410_costs_the_same_however_often_its_webhook_is_enabled_again(suite: 
     let transactions = calls.iter().filter(|call| call.operation == "TransactWriteItems").count();
     println!("{attempts} answers of 410, {transactions} transactions, {} calls", calls.len());
     assert!(attempts >= ROUNDS, "{attempts} attempts");
-    // At most two transactions per response, with and without the event; both may lose to another response.
+    // Each response causes at most two transactions, with and without the event; both may lose to another response.
     assert!(transactions <= 2 * attempts, "{transactions} transactions for {attempts} answers");
     let announcing =
         calls.iter().filter(|call| call.operation == "TransactWriteItems" && call.mentions("webhook.disabled"));
@@ -282,7 +284,7 @@ async fn a_second_announcement_during_the_first_attempt_sends_nothing(suite: Arc
     receiver.until("/", 1).await;
     assert_eq!(publish().await, id, "the publication is repeated");
     entity.post(&format!("/webhook/delivery/{id}/resend")).expect(202).await;
-    // A later event arrives, so the messages before it have been handled as well.
+    // A later event has arrived, so the messages before it have been handled.
     entity.publish_of_type("booking.cancelled", json!({})).await;
     receiver.until("/later", 1).await;
     answers.open();
@@ -290,11 +292,11 @@ async fn a_second_announcement_during_the_first_attempt_sends_nothing(suite: Arc
     assert_eq!((&delivery["attemptCount"], receiver.received("/").len()), (&json!(1), 1));
 }
 
-/// The words in claims: a delivery's first claim inserts its head, later ones change it.
+/// The words that identify claims: a delivery's first claim inserts its head, and later claims change it.
 const CLAIM: &[&str] = &["'lease': ?", "SET lease=?"];
 
-/// Whether a call writes some of these words to any delivery. The statement does not name the entity, but the test has
-/// its own bundle.
+/// Whether a call writes any of these words to a delivery. The statement does not name the entity, but the test has a
+/// bundle to itself.
 fn writes_to_a_delivery(words: &'static [&'static str]) -> impl Fn(&AwsCall) -> bool + Send + Sync + 'static {
     move |call| {
         let text = call.body.to_string().replace("\\\"", "");
@@ -302,7 +304,8 @@ fn writes_to_a_delivery(words: &'static [&'static str]) -> impl Fn(&AwsCall) -> 
     }
 }
 
-/// Regression test: the dispatcher read the webhook before the claim and used it regardless of how long the claim took.
+/// Regression test: the dispatcher read the webhook before the claim and used this copy no matter how long the claim
+/// took.
 #[contract_test]
 async fn a_webhook_removed_during_a_claim_gets_no_request(suite: Arc<Suite>) {
     let (setup, _permit) = suite.other_bundle_interposed(Settings::default()).await;
@@ -316,24 +319,24 @@ async fn a_webhook_removed_during_a_claim_gets_no_request(suite: Arc<Suite>) {
     let mut claim = setup.table.hold("the claim", Moment::Before, writes_to_a_delivery(CLAIM));
     let id = entity.publish(json!({})).await;
     claim.reached().await;
-    // The webhook is read before the claim, and this reading is used for 250 ms.
+    // The webhook is read before the claim, and this copy is used for 250 ms.
     tokio::time::sleep(Duration::from_millis(300)).await;
     entity.remove(&hook.id).expect(200).await;
     claim.release();
     let delivery = entity.until_status(&id, &["cancelled", "delivered"]).await;
     assert_eq!(delivery["status"], "cancelled");
     assert_eq!(receiver.received("/").len(), 0);
-    // A worker gives up a claim that takes five seconds. On such a slow machine, its lease may count as an attempt.
+    // A worker gives up on a claim that takes five seconds. On such a slow machine, its lease may count as an attempt.
     let is_without_outcome =
         |attempt: &Value| attempt["error"].as_str().is_some_and(|error| error.starts_with("interrupted: "));
     assert!(delivery["attempts"].as_array().is_some_and(|all| all.iter().all(is_without_outcome)), "{delivery:#}");
     assert!(setup.bundle.stop().await.success());
 }
 
-/// Regression test: the dispatcher gave up a record after 1.3 s of throttling, so the event was sent again.
+/// Regression test: the dispatcher gave up on a record after 1.3 s of throttling, so the event was sent again.
 #[contract_test]
 async fn a_throttled_write_does_not_repeat_an_answered_request(suite: Arc<Suite>) {
-    /// Longer than it takes for a claim or a transaction to be given up.
+    /// Longer than the dispatcher waits before giving up on a claim or a transaction.
     const THROTTLED: Duration = Duration::from_secs(8);
     const LONG_THROTTLED: Duration = Duration::from_secs(20);
     const DISABLED: &str = "disabledReason";
@@ -347,7 +350,7 @@ async fn a_throttled_write_does_not_repeat_an_answered_request(suite: Arc<Suite>
     ];
     let (setup, _permit) = suite.other_bundle_interposed(Settings::default()).await;
     let receiver = Receiver::start().await;
-    // One after the other, since a refused call may contain writes for several deliveries.
+    // Test one write after the other, since a refused call may contain writes for several deliveries.
     for (name, words, answer, ends) in writes {
         let entity = Entity::new(&setup.api, format!("throttled-{name}")).await;
         let path = format!("/{name}");

@@ -1,4 +1,4 @@
-//! The receivers of docs/receiving-webhooks.md and docs/receivers.md, run as documented: each stores only the service's
+//! The receivers in docs/receiving-webhooks.md and docs/receivers.md, run as documented: each stores only the service's
 //! events, and no stranger's request stops it.
 
 use std::{
@@ -23,10 +23,10 @@ use crate::harness::{
     Hook, LONG, Suite, descendants, free_port, local, memory_kilobytes, now, project, signature, site_packages, until,
 };
 
-/// Missing and invalid signing secrets.
+/// The cases of a missing or invalid signing secret.
 const NO_SECRETS: [Option<&str>; 5] = [None, Some(""), Some("whsec_"), Some("whsec_not base64"), Some("nonsense")];
 
-/// The memory that a flood may use, although none of it should be kept.
+/// How much memory a flood of requests may use, although none of it should be kept.
 const MEMORY_KILOBYTES: u64 = 32_000;
 
 #[contract_test]
@@ -36,7 +36,7 @@ async fn the_receiver_in_go_survives_strangers(suite: Arc<Suite>) {
     let source = written(&folder, "receiver.go", &at(port, &only_block("go")));
     let program = folder.path().join("receiver");
     let mut build = Command::new(site_packages(".venv-receivers").join("go/bin/go"));
-    // The compiled standard library is cached; the build downloads nothing.
+    // The compiled standard library is cached, and the build downloads nothing.
     let cache = project().join("target/go");
     build.args(["build", "-o"]).arg(&program).arg(source);
     build.env("GOCACHE", cache.join("build")).env("GOPATH", cache.join("path")).env("GOTOOLCHAIN", "local");
@@ -98,17 +98,17 @@ async fn the_documented_store_keeps_a_repeated_event_once(suite: Arc<Suite>) {
     assert_eq!([lines("stored"), lines("repeated")], [1, 2], "{}", receiver.log());
 }
 
-/// The receiver in Python, its `verify` with a package, its part for a public key, and its `store` with a database.
+/// The Python receiver, its `verify` with a package, its part for a public key, and its `store` with a database.
 fn python_blocks() -> [String; 4] {
     blocks("python").try_into().unwrap_or_else(|blocks| panic!("the pages have four programs in Python: {blocks:?}"))
 }
 
-/// The receiver in Node.js, and its part for a public key.
+/// The Node.js receiver, and its part for a public key.
 fn node_blocks() -> [String; 2] {
     blocks("js").try_into().unwrap_or_else(|blocks| panic!("the pages have two programs in Node.js: {blocks:?}"))
 }
 
-/// The program, with the lines from the first marker to the second replaced by this part.
+/// The program, in which this part replaces the lines from the first marker to the second.
 fn with_part(program: &str, part: &str, [from, to]: [&str; 2]) -> String {
     let (before, rest) = program.split_once(from).expect("the program has the part that is replaced");
     let (_, after) = rest.split_once(to).expect("the program continues");
@@ -145,7 +145,7 @@ async fn the_receiver_in_rust_verifies_with_a_public_key(suite: Arc<Suite>) {
     verifies_with_a_public_key(&suite, port, command).await;
 }
 
-/// Starts a receiver with the public key of a webhook: it accepts the webhook's deliveries, even after a rotation, and
+/// Starts a receiver with a webhook's public key: it must accept the webhook's deliveries, even after a rotation, and
 /// no requests signed in any other way.
 async fn verifies_with_a_public_key(suite: &Suite, port: u16, mut command: Command) {
     let entity = suite.entity().await;
@@ -195,7 +195,7 @@ async fn the_receiver_in_ruby_survives_strangers(suite: Arc<Suite>) {
     survives_strangers(&suite, port, &|| with(Path::new("ruby"), &[&source]), Kind::Server).await;
 }
 
-/// Mono has no ASP.NET Core, so only the class that checks signatures is compiled, with a program that calls it.
+/// Mono lacks ASP.NET Core, so the test compiles only the class that checks signatures, with a program that calls it.
 #[contract_test(on_demand)]
 async fn the_signature_check_in_csharp_accepts_genuine_events_only(_suite: Arc<Suite>) {
     const SECRET: &str = "whsec_C2FVsBQIhrscChlQIMV+b5sSYspob7oDM6hHCb0bUrQ=";
@@ -250,7 +250,7 @@ async fn python_survives_strangers(suite: &Suite, program: &str) {
 #[contract_test]
 async fn the_receiver_in_rust_survives_strangers(suite: Arc<Suite>) {
     let port = free_port();
-    // Its build makes it listen on the address in this variable.
+    // The way in which the program is built makes it listen on the address in this variable.
     let program = local().expect("the bundle is built").with_file_name("documented-receiver");
     let start = || {
         let mut command = Command::new(&program);
@@ -276,7 +276,7 @@ fn with(program: &Path, arguments: &[&Path]) -> Command {
     command
 }
 
-/// The programs of the two pages in this language.
+/// The two pages' programs in this language.
 fn blocks(language: &str) -> Vec<String> {
     let pages = ["docs/receiving-webhooks.md", "docs/receivers.md"];
     let pages = pages.map(|page| fs::read_to_string(project().join(page)).expect("the page is text")).concat();
@@ -291,7 +291,7 @@ fn only_block(language: &str) -> String {
     block
 }
 
-/// The program, listening on a port other than the documented one.
+/// The program, changed to listen on a port other than the documented one.
 fn at(port: u16, program: &str) -> String {
     assert!(program.contains("8080"), "it listens on the documented port");
     program.replace("8080", &port.to_string())
@@ -300,7 +300,7 @@ fn at(port: u16, program: &str) -> String {
 /// The server that runs a documented program.
 #[derive(Clone, Copy, PartialEq)]
 enum Kind {
-    /// The program is a server itself, with its own limits on size and time.
+    /// The program is itself a server, with its own limits on size and time.
     Server,
     /// A web server runs the program for each complete request.
     Script,
@@ -355,17 +355,17 @@ impl Running {
         connection
     }
 
-    /// Sends a whole request, and returns the response's status, if one arrives before the connection ends.
+    /// Sends a complete request, and returns the response's status, if a response arrives before the connection ends.
     async fn answer(&self, request: &[u8]) -> Option<u16> {
         self.text_of_answer(request).await.split(' ').nth(1)?.parse().ok()
     }
 
-    /// Sends a whole request, and returns everything received before the connection ends.
+    /// Sends a complete request, and returns everything received before the connection ends.
     async fn text_of_answer(&self, request: &[u8]) -> String {
         let (mut read, mut write) =
             TcpStream::connect(("127.0.0.1", self.port)).await.expect("it listens").into_split();
         let mut answer = Vec::new();
-        // Concurrently: a response may arrive before the request is complete; sending then stops.
+        // Send and read concurrently: a response may arrive before the request is complete, and sending then stops.
         let exchange = async { tokio::join!(write.write_all(request), read.read_to_end(&mut answer)) };
         let _ = timeout(LONG, exchange).await.expect("the exchange ends");
         String::from_utf8_lossy(&answer).into_owned()
@@ -426,7 +426,7 @@ async fn survives_strangers(suite: &Suite, port: u16, command: &dyn Fn() -> Comm
         still.push(receiver.begin(&start).await);
     }
 
-    // A common event and the largest event.
+    // Send a typical event, and the largest possible event.
     for data in [json!({ "bookingIdentifier": "B-1" }), json!({ "large": "x".repeat(261_800) })] {
         let delivery = entity.until_status(&entity.publish(data).await, &["delivered"]).await;
         assert_eq!(delivery["lastHttpStatus"], 204, "{delivery:#}");
@@ -492,7 +492,7 @@ async fn refuses_forgeries(receiver: &mut Running, hook: &Hook) {
     }
     let refusal = receiver.text_of_answer(&request(&at, of_another_body.as_bytes(), &length, EVENT)).await;
     assert!(refusal.contains("signature does not verify") && !refusal.contains("whsec_"), "{refusal}");
-    // The web server answers malformed HTTP.
+    // The web server itself responds to malformed HTTP.
     for (what, request) in [
         ("a body of no length", request(&at, good.as_bytes(), "-1", EVENT)),
         ("a length that is not a number", request(&at, good.as_bytes(), "many", EVENT)),
@@ -526,17 +526,17 @@ async fn survives_aborts(receiver: &mut Running, hook: &Hook) {
 }
 
 async fn survives_floods(receiver: &mut Running, hook: &Hook, kind: Kind) {
-    // Signed, but larger than any event.
+    // The request is correctly signed, but larger than any event.
     let large = genuine(hook, json!({ "id": "evt_1", "large": "x".repeat(1_048_576) }).to_string().as_bytes());
     let status = receiver.answer(&large).await;
-    // A reset may overtake the answer if the body was not read completely.
+    // If the body was not read completely, a reset may overtake the response.
     assert!(status.is_none_or(|status| status == 413), "{status:?}");
     let chunk = format!("8000\r\n{}\r\n", "x".repeat(0x8000)).into_bytes();
     let announced = request(&now().to_string(), b"v1,", "9999999999", b"");
     for (head, part) in [(announced, vec![b'x'; 0x8000]), (CHUNKED.into(), chunk)] {
         let before = receiver.memory_kilobytes();
         let mut connection = receiver.begin(&head).await;
-        // PHP's built-in web server buffers a body before it starts a script; production servers have a limit.
+        // PHP's built-in web server buffers a body before starting a script; production servers have a limit.
         let parts = if kind == Kind::Script { 256 } else { 4_096 };
         let mut taken = 0;
         while taken < parts && matches!(timeout(LONG, connection.write_all(&part)).await, Ok(Ok(()))) {

@@ -1,5 +1,5 @@
 //! Erasing an event's content: none of it remains in the table, but recipients, times and outcomes are still shown.
-//! Also `retentionDays`, which lets a publisher store one event for less time than others.
+//! Also, `retentionDays`, with which a publisher stores one event for less time than others.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use crate::{
     harness::{Behaviour, Entity, Gate, Hook, LONG, Receiver, Settings, Suite, Table, stored, time, until},
 };
 
-/// An entity's guest, whom the event names and the endpoints' responses repeat.
+/// The name of an entity's guest, which the event contains and the endpoint's responses repeat.
 fn guest_of(entity: &Entity) -> String {
     format!("guest-of-{}-Marlene-Quint", entity.id)
 }
@@ -41,8 +41,8 @@ fn content(event: &str) -> String {
     format!("/webhook/event/{event}/content")
 }
 
-/// Erases an event's content with its deliveries. On a slow machine, the request leaves some deliveries to a job, and
-/// repeating it completes the erasure.
+/// Erases an event's content with that of its deliveries. On a slow machine, the request leaves some deliveries to a
+/// job; repeating the request completes the erasure.
 pub async fn erase(entity: &Entity, event: &str) -> Value {
     until("the content is erased", LONG, async || {
         let answer = entity.call("DELETE", &content(event)).answered().await;
@@ -52,7 +52,7 @@ pub async fn erase(entity: &Entity, event: &str) -> Value {
     .await
 }
 
-/// Waits until a delivery has ended; returns the delivery.
+/// Waits until a delivery is final; returns the delivery.
 async fn ended(entity: &Entity, delivery: &str) -> Value {
     entity.until_status(delivery, &["delivered", "failed", "cancelled"]).await
 }
@@ -68,14 +68,14 @@ pub async fn items_about(table: &Table, event: &str, guest: &str) -> Vec<Value> 
     table.scan().await.into_iter().filter(is_about).collect()
 }
 
-/// Those of these items that still have content.
+/// The items among these that still have content.
 pub fn left_in(items: &[Value], guest: &str) -> Vec<String> {
     let has_left = |item: &&Value| {
         let all = item.to_string();
         let names = ["content", "subject", "subjectKey", "warnings", "responseBody"];
         all.contains(guest) || names.iter().any(|name| all.contains(&format!("\"{name}\":")))
     };
-    // An idempotency key's plan names the nonconforming members, for a day.
+    // An idempotency key's plan lists the nonconforming members for a day.
     let is_plan = |item: &&Value| item["pk"]["S"].as_str().is_some_and(|pk| pk.starts_with("IDEMPOTENCY#"));
     items.iter().filter(|item| !is_plan(item)).filter(has_left).map(Value::to_string).collect()
 }
@@ -170,7 +170,8 @@ async fn a_delivery_that_no_worker_has_claimed_is_never_sent_after_erasing(suite
     assert_eq!(table.head(&deliveries[0]).await, None);
     erase(&entity, &event).await;
     assert_eq!(entity.delivery(&deliveries[0]).await["cancelReason"], "erased");
-    // The sweep has opened a later delivery, and its message was due. The erased delivery's message was due earlier.
+    // The sweep has opened a later delivery, and its message was due. The erased delivery's message was therefore due
+    // earlier.
     let later = entity.publish(json!({})).await;
     entity.until_status(&later, &["delivered"]).await;
     assert_eq!(entity.delivery(&deliveries[0]).await["status"], "cancelled");
@@ -217,7 +218,7 @@ async fn recorded_without_its_response(suite: &Suite, (path, status, is_large, e
 async fn a_reader_that_does_not_answer_stays_in_the_history_after_erasing(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     let hook = pulled(&entity).await;
-    // The reader's visibility timeout ends before the content is erased, or afterwards.
+    // The reader's visibility timeout ends either before or after the content is erased.
     for is_over in [true, false] {
         let (event, deliveries) = published(&entity, json!({})).await;
         if is_over {
@@ -253,7 +254,7 @@ async fn the_reasons_of_readers_are_erased(suite: Arc<Suite>) {
         let first = reported(&entity, &hook, &read_some(&entity, &hook, json!({})).await, &reason).await;
         assert!(first.get("nextAttemptDate").is_some(), "{first:#}");
         assert!(entity.delivery(&deliveries[0]).await.to_string().contains(&guest));
-        // Another failure, the last one, is reported after the content is erased.
+        // The last failure is reported after the content is erased.
         let second = read_some(&entity, &hook, json!({})).await;
         erase(&entity, &event).await;
         let result = reported(&entity, &hook, &second, &reason).await;
@@ -264,7 +265,7 @@ async fn the_reasons_of_readers_are_erased(suite: Arc<Suite>) {
         let error = shown["attempts"][0]["error"].as_str();
         assert!(error.is_some_and(|error| error.starts_with("reported: ")), "{shown:#}");
     }
-    // Neither in the deliveries nor in the webhook's health, which has the reason for the last failure.
+    // The name is neither in the deliveries nor in the webhook's health, which has the reason for the last failure.
     let items = suite.table().scan().await;
     let left: Vec<_> = items.iter().filter(|item| item.to_string().contains(&guest)).collect();
     assert!(left.is_empty(), "{left:#?}");
@@ -350,7 +351,7 @@ async fn an_event_is_kept_for_the_days_that_its_publisher_wants(suite: Arc<Suite
     for item in kept {
         assert_eq!(item["expiresAt"]["N"], expires.to_string(), "{item:#}");
     }
-    // Its retention is over, but the table has not removed it yet.
+    // The delivery's retention period is over, but the table has not removed it yet.
     let (pk, sk) = stored::head_key(&deliveries[0]);
     for key in [stored::event_key(&event), (pk, sk)] {
         let mut item = suite.table().item(&key.0, &key.1).await.expect("it is kept");
@@ -360,7 +361,7 @@ async fn an_event_is_kept_for_the_days_that_its_publisher_wants(suite: Arc<Suite
     entity.get(&format!("/webhook/event/{event}")).refused(404, "event-not-found").await;
     entity.post(&format!("/webhook/delivery/{}/resend", deliveries[0])).refused(404, "delivery-not-found").await;
     let listed = entity.get("/webhook/delivery/list").expect(200).await.json();
-    // A publish request was repeated after its response was lost, which left a second event.
+    // The response to a publish request was lost, and repeating the request created a second event.
     let listed = listed["items"].as_array().expect("openapi.yaml says so");
     assert!(listed.iter().all(|item| item["id"] != deliveries[0].as_str()), "{listed:#?}");
 
@@ -376,7 +377,7 @@ async fn an_event_is_kept_for_the_days_that_its_publisher_wants(suite: Arc<Suite
     }
 }
 
-/// A delivery may be waiting for another one, for its slot or for a breaker until its retention is over.
+/// Until its retention period is over, a delivery may be waiting for another one, for its slot or for a breaker.
 #[contract_test]
 async fn no_attempt_is_made_after_the_retention_of_an_event(suite: Arc<Suite>) {
     let entity = suite.entity().await;

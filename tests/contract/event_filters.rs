@@ -1,5 +1,5 @@
-//! Webhooks' filters on event data: setting, changing and removing them, their effect when an event is published, and
-//! trying them on past events.
+//! Webhooks' filters on event data: setting, changing and removing them, their effect on publishing, and trying them on
+//! past events.
 
 use std::{collections::BTreeSet, sync::Arc};
 
@@ -16,12 +16,12 @@ use crate::{
 /// A filter with numbers that do not fit into a double, as the service returns it.
 const EXACT: &str = r#"{"bookingNumber":[1152921504606846977,{"numeric":[">=",10.50]}]}"#;
 
-/// Creates a webhook for every type of event with this filter.
+/// Creates a webhook with this filter for every event type.
 async fn hook_with(entity: &Entity, url: &str, filter: Value) -> Hook {
     entity.hook_with(json!({ "name": "filtered", "eventUrl": url, "eventList": [], "eventFilter": filter })).await
 }
 
-/// Publishes an event, and returns the webhooks that it goes to.
+/// Publishes an event, and returns its target webhooks.
 async fn targets(entity: &Entity, kind: &str, data: &Value) -> Vec<String> {
     let published = entity.publish_of_type(kind, data.clone()).await.json();
     let deliveries = published["deliveries"].as_array().expect("openapi.yaml says so");
@@ -115,7 +115,7 @@ async fn only_matching_events_are_delivered(suite: Arc<Suite>) {
     assert_eq!(targets(&entity, "booking.created", &json!({})).await.len(), 2);
 }
 
-/// A hundred alternatives in each filter, and sixty thousand strings that are numbers, none of which matches.
+/// Each filter has a hundred numeric conditions, and none matches any of the sixty thousand strings in the data.
 #[contract_test]
 async fn dear_filters_and_a_large_event_take_limited_steps(suite: Arc<Suite>) {
     const HOOKS: usize = 12;
@@ -159,7 +159,7 @@ async fn events_of_the_bus_and_repetitions_obey_the_filter(suite: Arc<Suite>) {
         let answer = bus.hand_over(&event).await.expect("taken");
         assert_eq!(answer["published"]["deliveries"].as_array().map(Vec::len), Some(count), "{room}: {answer:#}");
     }
-    // A repetition carries out its key's plan, which contains the targets.
+    // A repeated request follows its key's plan, which contains the targets.
     let body = json!({ "type": "booking.created", "data": { "room": "202" } });
     let publish = || entity.post("/webhook/event").header("idempotency-key", "room").json(&body).expect(202);
     let first = publish().await.json();
@@ -189,7 +189,7 @@ async fn a_filter_is_tried_on_the_recent_events_of_the_entity(suite: Arc<Suite>)
     let entity = suite.entity().await;
     let receiver = Receiver::start().await;
     entity.hook(&receiver.on("/", [Behaviour::status(204)])).await;
-    // It does not compress, so its body is stored separately from the event.
+    // The data cannot be compressed, so the body is stored separately from the event.
     let large: String = (0..200).map(|_| uuid(&SystemRandom)).collect();
     let events = [
         ("booking.created", json!({ "bookingIdentifier": "B-1", "total": 10 })),
@@ -250,7 +250,7 @@ async fn a_filter_is_tried_on_the_recent_events_of_the_entity(suite: Arc<Suite>)
 #[contract_test]
 async fn a_filter_is_tried_on_a_period_and_on_rare_types_behind_others(suite: Arc<Suite>) {
     let entity = suite.entity().await;
-    // Since the entity has a webhook, events that match none are still stored.
+    // The entity has a webhook, so even events that match none are stored.
     hook_for(&entity, "payee.created", "https://hooks.example.com/").await;
     let publish = async |kind: &str| {
         let published = entity.publish_of_type(kind, json!({ "total": 100 })).await.json();
@@ -285,7 +285,7 @@ async fn a_filter_is_tried_on_a_period_and_on_rare_types_behind_others(suite: Ar
     assert_eq!((newest.len(), is_exact), (2, json!(false)));
 }
 
-/// Each may read a hundred events of 256 KiB.
+/// Each trial may read a hundred events of 256 KiB.
 #[contract_test]
 async fn dry_runs_of_a_filter_are_limited_for_each_entity_and_minute(suite: Arc<Suite>) {
     let (entity, other) = (suite.entity().await, suite.entity().await);

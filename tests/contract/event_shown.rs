@@ -1,4 +1,4 @@
-//! An event with its deliveries: shown alone, and as a filter for the list of deliveries.
+//! An event with its deliveries: shown by itself, and as a filter on the list of deliveries.
 
 use std::{collections::BTreeSet, sync::Arc, time::Instant};
 
@@ -78,7 +78,7 @@ async fn events_of_the_same_moment_keep_their_deliveries_apart(suite: Arc<Suite>
     for _ in 0..3 {
         entity.hook("http://127.0.0.1:9/").await;
     }
-    // Until some are from the same millisecond.
+    // Continue until some events are from the same millisecond.
     let began = Instant::now();
     let events = loop {
         let events = join_all((0..40).map(|number| published(&entity, json!({ "number": number })))).await;
@@ -121,7 +121,7 @@ async fn deliveries_of_an_event_are_listed_in_pages_and_with_filters(suite: Arc<
         }
     }
     assert_eq!(found, deliveries);
-    // The cursor works only in this list.
+    // The cursor is valid only for this list.
     let foreign = entity.get(&format!("/webhook/delivery/list?limit=2{cursor}"));
     foreign.refused(400, "invalid-cursor").await;
     let of_one = list(&format!("&webhookIdentifier={}", hooks[3].id)).await;
@@ -169,7 +169,7 @@ async fn an_event_that_is_not_the_entitys_or_not_kept_looks_missing(suite: Arc<S
     for event in ["evt_00000000000000000000000000", "evt_", "nothing", "EVT_00000000000000000000000000", "%00"] {
         missing(&entity, event).await;
     }
-    // The table removes expired items some days later.
+    // The table removes expired items only days later.
     let mut item = suite.table().event(&event).await.expect("it is kept");
     item["expiresAt"] = json!({ "N": now().to_string() });
     suite.table().put(item).await;

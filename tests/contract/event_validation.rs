@@ -73,7 +73,7 @@ async fn a_strict_deployment_refuses_data_that_do_not_conform(suite: Arc<Suite>)
     assert_eq!(answer.json().get("warnings"), None);
 }
 
-/// A client repeats a request until it gets a response, even after the operator has made the deployment strict.
+/// A client repeats a request until it gets a response, even if the operator has made the deployment strict since then.
 #[contract_test]
 async fn an_accepted_event_that_is_repeated_gets_its_answer_if_strict(suite: Arc<Suite>) {
     let (bundle, api, _permit) = suite.other_bundle(Settings::default()).await;

@@ -51,7 +51,7 @@ async fn the_catalogue_covers_every_area(suite: Arc<Suite>) {
     }
 }
 
-/// A deployment can have other types, but always these.
+/// A deployment can have additional types, but always has these.
 #[contract_test]
 async fn the_list_ends_with_the_types_that_only_the_service_publishes(suite: Arc<Suite>) {
     let catalogue = catalogue(&suite).await;
@@ -92,7 +92,7 @@ async fn an_unknown_type_is_not_found_and_the_answer_leads_to_the_list(suite: Ar
     }
 }
 
-/// Subscribers rely on operational events coming from the service alone.
+/// Subscribers can rely on the fact that only the service publishes operational events.
 #[contract_test]
 async fn every_type_except_operational_ones_can_be_published(suite: Arc<Suite>) {
     let entity = suite.entity().await;
@@ -115,13 +115,13 @@ async fn every_type_except_operational_ones_can_be_published(suite: Arc<Suite>) 
         let message = violation["detail"].as_str().expect("openapi.yaml says so");
         assert!(message.contains("published only by the service"), "{message}");
     }
-    // Webhooks may still subscribe to them.
+    // Webhooks may still subscribe to operational events.
     let wanting = json!({ "name": "own", "eventUrl": receiver.url("/"), "eventList": own });
     entity.hook_with(wanting).await;
     assert_eq!(own.len(), 8, "{own:?}");
 }
 
-/// The webhooks that get an event of this type, ordered by identifier.
+/// The webhooks that receive events of this type, ordered by identifier.
 async fn subscribers(entity: &Entity, kind: &str) -> Vec<String> {
     let published = entity.publish_of_type(kind, json!({})).await.json();
     let deliveries = published["deliveries"].as_array().expect("openapi.yaml says so");
@@ -186,7 +186,7 @@ async fn the_refusal_of_an_unknown_type_suggests_one_and_names_the_list(suite: A
         assert!(detail.contains("`booking.create` is unknown (did you mean booking.created"), "{detail}");
         assert!(detail.contains(&entity.path("/webhook/event/list")), "{detail}");
     }
-    // A group is only for subscriptions: an event has one type.
+    // Groups are only for subscriptions: an event has a single type.
     for call in [
         entity.post("/webhook/event").json(&json!({ "type": "booking.*", "data": {} })),
         entity.get("/webhook/delivery/list?type=booking.*"),

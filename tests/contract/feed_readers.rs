@@ -1,4 +1,4 @@
-//! One entity's waiting readers, alongside another's.
+//! One entity's waiting readers, alongside another entity's.
 
 use std::sync::Arc;
 
@@ -12,10 +12,10 @@ use crate::{
     harness::{Entity, LONG, Suite, now, until},
 };
 
-/// Half the number of waits that an entity may begin in a window.
+/// Half the number of waits that an entity may start in a window.
 const WAITING: usize = 100;
 
-/// The number of waits that an entity has begun since this second.
+/// The number of waits that an entity has started since this second.
 async fn waits_since(suite: &Suite, entity: &Entity, began: i64) -> usize {
     let table = suite.table();
     let pk = format!("ALLOWANCE#feed-waits#{}", entity.id);
@@ -31,7 +31,7 @@ async fn waits_since(suite: &Suite, entity: &Entity, began: i64) -> usize {
 #[contract_test]
 async fn a_hundred_waiting_readers_hold_up_no_reader_of_another_entity(suite: Arc<Suite>) {
     let _ = suite.bundle();
-    // A machine that stalls may answer the first of the hundred before the last begins to wait.
+    // On a machine that stalls, the first of the hundred waits may end before the last one starts.
     until("the other reads while a hundred wait", LONG, async || {
         let entity = suite.entity().await;
         let other = suite.entity().await;

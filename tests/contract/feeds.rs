@@ -1,5 +1,5 @@
 //! Feeds: a pull webhook has no address; its subscriber reads deliveries, and confirms them or reports why they failed.
-//! History, states, resends and recoveries work as for any delivery.
+//! History, states, resends and recoveries work as they do for any delivery.
 
 use std::{
     collections::BTreeSet,
@@ -27,27 +27,27 @@ use crate::{
     webhook_changes::violations,
 };
 
-/// A pull webhook.
+/// A new pull webhook.
 pub(crate) async fn pulled(entity: &Entity) -> Hook {
     entity.hook_with(json!({ "name": "feed", "delivery": "pull", "eventList": [] })).await
 }
 
-/// A request for deliveries.
+/// A request that reads deliveries.
 pub(crate) fn reading(entity: &Entity, hook: &Hook, request: &Value) -> Call {
     entity.post(&format!("/webhook/{}/feed/read", hook.id)).json(request)
 }
 
-/// A response's deliveries.
+/// The deliveries in a response.
 pub(crate) fn items(response: &ApiResponse) -> Vec<Value> {
     response.json()["items"].as_array().expect("openapi.yaml says so").clone()
 }
 
-/// The deliveries of one request.
+/// The deliveries that one request returns.
 pub(crate) async fn read(entity: &Entity, hook: &Hook, request: Value) -> Vec<Value> {
     items(&reading(entity, hook, &request).expect(200).await)
 }
 
-/// Reads until the feed returns something. Each request waits only briefly, since it occupies an invocation while it is
+/// Reads until the feed returns something. Each request waits only briefly, since it occupies an invocation while
 /// waiting.
 pub(crate) async fn read_some(entity: &Entity, hook: &Hook, mut request: Value) -> Vec<Value> {
     request["wait"] = 1.into();
@@ -58,7 +58,7 @@ pub(crate) async fn read_some(entity: &Entity, hook: &Hook, mut request: Value) 
     .await
 }
 
-/// The outcomes of the answers.
+/// The outcomes of the reader's answers.
 pub(crate) async fn answer(entity: &Entity, hook: &Hook, body: Value) -> Vec<String> {
     let call = entity.post(&format!("/webhook/{}/feed/ack", hook.id)).json(&body);
     let results = call.expect(200).await.json()["items"].clone();
@@ -127,7 +127,7 @@ async fn a_repeated_read_gives_the_same_deliveries_while_their_leases_last(suite
     }
     let request = json!({ "limit": 1, "wait": 1, "visibility": 3600 });
     let keyed = |request: &Value| reading(&entity, &hook, request).header("idempotency-key", "key");
-    // A response without deliveries does not use the key.
+    // A response without deliveries does not use up the key.
     let first = until("the feed has a delivery", LONG, async || {
         let answer = keyed(&request).expect(200).await;
         (!items(&answer).is_empty()).then_some(answer)
@@ -148,7 +148,7 @@ async fn a_repeated_read_gives_the_same_deliveries_while_their_leases_last(suite
     assert!(other.len() == 1 && id(&other[0]) != id(&given), "{other:#?}");
     assert_eq!(confirm(&entity, &hook, &other).await, ["confirmed"]);
 
-    // The leases end, and with them the key's batch.
+    // The leases expire, and with them the key's batch.
     let table = suite.table();
     let prefix = format!("IDEMPOTENCY#{}#", entity.id);
     let is_batch =
@@ -171,7 +171,7 @@ async fn a_repeated_read_gives_the_same_deliveries_while_their_leases_last(suite
     assert_eq!((id(&next[0]), &next[0]["attemptNumber"]), (id(&given), &json!(2)));
     assert_eq!(confirm(&entity, &hook, &next).await, ["confirmed"]);
 
-    // An answered delivery is not given out again.
+    // An answered delivery is not returned again.
     let answered = keyed(&request).expect(200).await;
     assert!(is_replayed(&answered) && items(&answered).is_empty(), "{}", answered.exchange);
     assert_eq!(entity.delivery(id(&given)).await["attemptCount"], 2);
@@ -222,7 +222,7 @@ async fn a_reader_may_hold_its_deliveries_for_longer(suite: Arc<Suite>) {
     }
     assert!(read(&entity, &hook, json!({})).await.is_empty(), "a reader holds it");
 
-    // A receipt of another webhook is not valid here, and changes nothing.
+    // A receipt from another webhook is invalid here, and changes nothing.
     let other = pulled(&entity).await;
     let before = suite.table().head(&published).await;
     let foreign = extended(&entity, &other, 60).await;
@@ -279,7 +279,7 @@ async fn a_reported_failure_is_an_attempt_and_comes_again_by_schedule(suite: Arc
     let list = entity.get("/webhook/delivery/list?status=failed&lastErrorCode=reported").expect(200).await.json();
     assert_eq!(list["items"][0]["id"], published.as_str());
 
-    // A resend brings it back into the feed.
+    // A resend returns the delivery to the feed.
     entity.post(&format!("/webhook/delivery/{published}/resend")).expect(202).await;
     let again = read_some(&entity, &hook, json!({})).await;
     assert_eq!(again[0]["attemptNumber"], 4);
@@ -310,7 +310,7 @@ async fn an_unconfirmed_delivery_comes_again_and_its_receipt_expires(suite: Arc<
     assert_eq!(shown["attempts"][1]["confirmed"], true);
 }
 
-/// The number of unanswered attempts that do not use up the schedule.
+/// The number of unanswered attempts that do not count towards the schedule.
 const SPARED: usize = 5;
 
 /// Ends the visibility timeout of a delivery that a reader holds. The timeout must be long, so that no other reader
@@ -334,7 +334,7 @@ async fn reported(entity: &Entity, hook: &Hook) {
     assert_eq!(answer(entity, hook, failure).await, ["failed"]);
 }
 
-/// An entity with a feed, and another webhook that gets the operational events about it.
+/// An entity with a feed, and a webhook that receives the operational events about the feed.
 async fn watched(suite: &Suite, receiver: &Receiver, path: &str) -> (Entity, Hook) {
     let entity = suite.entity().await;
     let listener = receiver.on(path, [Behaviour::status(204)]);
@@ -345,7 +345,7 @@ async fn watched(suite: &Suite, receiver: &Receiver, path: &str) -> (Entity, Hoo
     (entity, hook)
 }
 
-/// Waits until the listener has an event of this type.
+/// Waits until the listening webhook has received an event of this type.
 async fn until_announced(receiver: &Receiver, path: &str, kind: &str) {
     until(&format!("{kind} is announced"), LONG, async || {
         receiver.received(path).iter().any(|one| body_of(one)["type"] == kind).then_some(())
@@ -353,7 +353,7 @@ async fn until_announced(receiver: &Receiver, path: &str, kind: &str) {
     .await;
 }
 
-/// Five failures in a row in a feed; the last is unconfirmed or reported.
+/// Five failures in a row in a feed, the last of which is unconfirmed or reported.
 async fn five_failures(suite: &Suite, entity: &Entity, hook: &Hook, last_is_unconfirmed: bool) {
     let first = entity.publish(json!({})).await;
     for _ in 0..3 {
@@ -370,8 +370,8 @@ async fn five_failures(suite: &Suite, entity: &Entity, hook: &Hook, last_is_unco
     }
 }
 
-/// If the table stalls for seconds, an attempt's count is lost, and with it the announcement. In that case the next
-/// webhook shows it.
+/// If the table stalls for seconds, an attempt's count is lost, and the event with it. The next webhook then shows the
+/// event.
 #[contract_test]
 async fn the_fifth_failure_in_a_row_of_a_feed_is_announced(suite: Arc<Suite>) {
     const WEBHOOKS: u32 = 10;
@@ -411,7 +411,7 @@ async fn a_delivery_that_no_reader_confirms_fails_and_is_announced(suite: Arc<Su
     until_announced(&receiver, "/", "webhook.delivery.exhausted").await;
 }
 
-/// The read that notices the end of the last attempt puts the next delivery about the subject into the feed.
+/// When a read notices that the last attempt has ended, it puts the subject's next delivery into the feed.
 #[contract_test]
 async fn the_next_of_a_subject_follows_one_that_no_reader_confirms(suite: Arc<Suite>) {
     let entity = suite.entity().await;
@@ -431,7 +431,7 @@ async fn the_next_of_a_subject_follows_one_that_no_reader_confirms(suite: Arc<Su
     assert_eq!(entity.delivery(&first).await["status"], "failed");
 }
 
-/// Its last attempt counts towards the schedule, which the next one does not wait for.
+/// The last attempt counts towards the schedule, but the cancellation does not wait for the next one.
 #[contract_test]
 async fn a_delivery_that_a_reader_holds_is_cancelled_soon_after_its_webhook_is_removed(suite: Arc<Suite>) {
     let settings = Settings::default().with("RETRY_SCHEDULE", "0s,1h");
@@ -490,7 +490,7 @@ async fn a_feed_gives_the_oldest_first_and_waits_for_the_next(suite: Arc<Suite>)
     for number in 0..5 {
         published.push(entity.publish(json!({ "number": number })).await);
     }
-    // They may enter the feed in a different order.
+    // The deliveries may enter the feed in a different order.
     for delivery in &published {
         entity.until_delivery(delivery, "waits for a reader", |shown| shown["waitingFor"] == "reader").await;
     }
@@ -502,8 +502,8 @@ async fn a_feed_gives_the_oldest_first_and_waits_for_the_next(suite: Arc<Suite>)
         confirm(&entity, &hook, &found).await;
     }
     assert_eq!(got, published);
-    // A busy machine may not manage this within a reader's longest wait, but a reader that always waits until its time
-    // is up never does.
+    // A busy machine may exceed a reader's longest wait, but a reader that always waits for its full time never
+    // succeeds.
     until("a reader that waits gets the next one before the end of its time", LONG, async || {
         let began = Instant::now();
         let waiting = async {
@@ -525,10 +525,10 @@ async fn a_feed_gives_the_oldest_first_and_waits_for_the_next(suite: Arc<Suite>)
     .await;
 }
 
-/// The table removes a delivery some days after its retention.
+/// The table removes a delivery only days after its retention period.
 #[contract_test]
 async fn expired_deliveries_hide_no_later_one_from_readers(suite: Arc<Suite>) {
-    /// How many deliveries a request returns by default.
+    /// The number of deliveries that a request returns by default.
     const MANY: usize = 10;
     let entity = suite.entity().await;
     let hook = pulled(&entity).await;
@@ -546,13 +546,13 @@ async fn expired_deliveries_hide_no_later_one_from_readers(suite: Arc<Suite>) {
     assert_eq!(shown["oldestUnreadDate"], entity.delivery(&kept).await["createdDate"], "{shown:#}");
 }
 
-/// The event of a delivery may be damaged.
+/// A delivery's event may be damaged.
 #[contract_test]
 async fn a_delivery_that_cannot_be_read_holds_up_no_other_of_its_feed(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     let hook = pulled(&entity).await;
     let table = suite.table();
-    // A body that does not compress is stored in a separate item.
+    // A body that cannot be compressed is stored in a separate item.
     let large: String = (0..200).map(|_| uuid(&SystemRandom)).collect();
     let published = entity.publish_of_type("booking.created", json!({ "notes": large })).await.json();
     let event = published["eventIdentifier"].as_str().expect("a text");
@@ -563,25 +563,25 @@ async fn a_delivery_that_cannot_be_read_holds_up_no_other_of_its_feed(suite: Arc
     }
     table.remove(&format!("EVT#{event}"), "BODY").await;
     assert_eq!(id(&read_some(&entity, &hook, json!({ "limit": 1 })).await[0]), good);
-    // Dispatchers do not examine it during other tests.
+    // Keep dispatchers from examining the delivery during other tests.
     for (pk, sk) in [stored::event_key(event), stored::head_key(damaged)] {
         table.remove(&pk, &sk).await;
     }
 }
 
-/// A waiting request occupies an invocation, and all of an account's functions share them.
+/// A waiting request occupies an invocation, and all of an account's functions share invocations.
 #[contract_test]
 async fn an_entity_that_has_begun_its_waits_is_refused_before_it_waits(suite: Arc<Suite>) {
     let (entity, other) = (suite.entity().await, suite.entity().await);
     let (hook, of_other) = (pulled(&entity).await, pulled(&other).await);
-    // As if it had begun all its waits, in every window of this test.
+    // The entity seems to have started all its waits, in every window of this test.
     let begun = now() - now() % 10;
     let used_up = (0..120).map(|window| {
         let (pk, sk) = (format!("ALLOWANCE#feed-waits#{}", entity.id), format!("{:010}", begun + window * 10));
         json!({ "pk": { "S": pk }, "sk": { "S": sk }, "count": { "N": "200" }, "expiresAt": { "N": "4000000000" } })
     });
     suite.table().put_all(used_up).await;
-    // A busy machine may take long for one response, but a request that waits first always does.
+    // On a busy machine, one response may take long, but a request that waits first always takes long.
     until("a request is refused before it waits", LONG, async || {
         let asked = Instant::now();
         let refused = reading(&entity, &hook, &json!({ "wait": 10 })).expect(429).await;
@@ -612,7 +612,7 @@ async fn changing_between_push_and_pull_loses_and_doubles_nothing(suite: Arc<Sui
     assert_eq!(sent["attempts"][0]["httpStatus"], 204);
     entity.post(&format!("{at}/feed/read")).refused(409, "webhook-not-pulled").await;
 
-    // Back to pull, while a delivery is waiting for its retry.
+    // The webhook becomes a pull webhook again while a delivery is waiting for its retry.
     receiver.on("/", [Behaviour::answer(503, &[("Retry-After", "600")], "")]);
     let retrying = entity.publish(json!({ "number": 2 })).await;
     entity.until_status(&retrying, &["retrying"]).await;
@@ -697,7 +697,7 @@ async fn a_feed_refuses_what_it_does_not_know(suite: Arc<Suite>) {
     ] {
         entity.post("/webhook").json(&body).refused(400, "invalid-request").await;
     }
-    // A receipt from another webhook is not valid here, and reveals nothing about its delivery.
+    // A receipt from another webhook is invalid here, and reveals nothing about its delivery.
     let other = pulled(&entity).await;
     let published = entity.publish_of_type("booking.created", json!({})).await.json();
     assert_eq!(published["deliveries"].as_array().map(Vec::len), Some(2));
@@ -718,7 +718,7 @@ async fn a_temporary_webhook_is_removed_when_its_feed_is_not_read(suite: Arc<Sui
     let to_push = json!({ "delivery": "push", "eventUrl": "https://hooks.example.com/" });
     assert_eq!(violations(&entity, &hook, &to_push).await, ["body/delivery"]);
     read(&entity, &hook, json!({})).await;
-    // An hour later.
+    // Simulate that an hour has passed.
     let table = suite.table();
     assert!(table.set(&format!("ENT#{}", entity.id), &format!("WHK#{}", hook.id), "readAt", LONG_AGO).await);
     for (pk, sk) in [(format!("JOB#{}", hook.id), "EXPIRE"), (format!("TURN#{}", entity.id), "JOBS")] {
@@ -737,7 +737,8 @@ async fn a_resent_delivery_reaches_a_reader_that_already_waits(suite: Arc<Suite>
     let (bundle, api, _permit) = suite.other_bundle(settings).await;
     let entity = Entity::new(&api, "waits".to_owned()).await;
     let hook = pulled(&entity).await;
-    // When the reader begins, one is waiting for its next attempt, and the other is still held by its first reader.
+    // When the reader begins, one delivery is waiting for its next attempt, and the other is still held by its first
+    // reader.
     let mut reported = Vec::new();
     for is_held in [false, true] {
         let published = entity.publish(json!({ "isHeld": is_held })).await;
@@ -761,7 +762,7 @@ async fn a_resent_delivery_reaches_a_reader_that_already_waits(suite: Arc<Suite>
         let reading = async { (read(&entity, &hook, json!({ "wait": 10 })).await, Instant::now()) };
         let ((found, arrived), resent) = tokio::join!(reading, resending);
         assert_eq!(found.iter().map(id).collect::<Vec<_>>(), [&published]);
-        // One second, with a margin for a slow machine.
+        // Allow one second, with a margin for a slow machine.
         let took = arrived.saturating_duration_since(resent);
         assert!(took < Duration::from_secs(4), "it came {took:?} after the resend");
         assert_eq!(confirm(&entity, &hook, &found).await, ["confirmed"]);
@@ -787,7 +788,7 @@ async fn a_reason_with_an_unpaired_surrogate_is_refused_with_its_path(suite: Arc
     assert_eq!(confirm(&entity, &hook, &found).await, ["confirmed"]);
 }
 
-/// As happens when a waiting browser or program is closed.
+/// This happens when a waiting browser or program is closed.
 #[contract_test]
 async fn a_reader_that_has_closed_its_connection_gets_nothing(suite: Arc<Suite>) {
     let entity = suite.entity().await;
@@ -807,7 +808,7 @@ async fn a_reader_that_has_closed_its_connection_gets_nothing(suite: Arc<Suite>)
         assert!(early.is_err(), "it waits for an event");
         drop(waiting);
     }
-    // The gateway notices that the connections have ended.
+    // Let the gateway notice that the connections have ended.
     sleep(Duration::from_millis(500)).await;
     let published = entity.publish(json!({})).await;
     let found = read_some(&entity, &hook, json!({})).await;

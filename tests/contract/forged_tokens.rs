@@ -1,5 +1,5 @@
-//! Tokens that the issuer did not create: each is refused with 401, and none causes an error. Most of them are properly
-//! signed with the deployment's key.
+//! Tokens that the issuer did not create: each is refused with 401, and none causes an internal error. Most of them
+//! have a valid signature with the deployment's key.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use crate::harness::{Application, Forge, Suite, now};
 
-/// A forged token's fault, and the token itself.
+/// The fault in a forged token, and the token itself.
 type Forged = (String, String);
 
 fn encoded(bytes: impl AsRef<[u8]>) -> String {
@@ -28,7 +28,7 @@ fn with(mut object: Value, name: &str, value: Option<Value>) -> Value {
     object
 }
 
-/// Tokens with each of these values of a member, and without each of the required members.
+/// Tokens with each of these values for a member, and tokens that lack one of the required members.
 fn changes(values: &[(&str, Value)], required: &[&str], token: impl Fn(&str, Option<Value>) -> String) -> Vec<Forged> {
     let mut changes = Vec::new();
     for (name, values) in values {
@@ -198,7 +198,7 @@ fn of_other_claims(forge: &Forge) -> Vec<Forged> {
                 [soon]
             ]),
         ),
-        // Later than these tokens' last use, even on a slow machine.
+        // These times are later than the tokens' last use, even on a slow machine.
         ("iat", json!([null, now() + 3_600, "now"])),
         ("nbf", json!([now() + 3_600, i64::MAX, "now", null])),
         ("jti", json!([null, "", 1, "x".repeat(257)])),
@@ -244,7 +244,7 @@ fn of_other_signatures(forge: &Forge, stranger: &Forge) -> Vec<Forged> {
         (0..32).map(|at| u8::from_str_radix(&order[2 * at..2 * at + 2], 16).expect("hexadecimal")).collect();
     let mut flipped = bytes.clone();
     flipped[17] ^= 1;
-    // The last base64 character of 64 bytes has four unused bits.
+    // The last Base64 character of 64 bytes has four unused bits.
     let last = signature.chars().last().expect("it is not empty");
     let respelt = if last == 'A' { 'B' } else { char::from(last as u8 + 1) };
     let respelt = format!("{signed}.{}{respelt}", &signature[..signature.len() - 1]);
@@ -302,7 +302,7 @@ async fn a_forged_token_is_inactive_and_need_not_be_revoked(suite: Arc<Suite>) {
     let (forge, stranger) = (suite.forge(), suite.forge().with_another_key());
     stream::iter(forged(&forge, &stranger))
         .for_each_concurrent(8, async |(fault, token)| {
-            // A parameter without a value is absent.
+            // A parameter without a value counts as missing.
             let status = if token.is_empty() { 400 } else { 200 };
             let form = [("token", token.as_str())];
             let answer = suite.api.as_client("/oauth2/introspect", Application::Platform, &form).answered().await;

@@ -1,4 +1,4 @@
-//! `POST /task/geo-ip-update`: credentials and request. Unit tests cover the handling of a provider's file.
+//! `POST /task/geo-ip-update`: its credentials and its request. Unit tests cover how a provider's file is handled.
 
 use std::sync::Arc;
 

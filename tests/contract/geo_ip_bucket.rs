@@ -18,7 +18,7 @@ use crate::harness::{
 
 const CITY: &str = "City";
 
-/// An object of the bucket.
+/// An object in the bucket.
 fn object(api: &Api, name: &str) -> String {
     format!("{}/geo-ip/local/{CITY}/{name}", api.env["S3_ENDPOINT"])
 }
@@ -92,7 +92,7 @@ async fn releases_are_published_and_rolled_back_in_a_bucket(suite: Arc<Suite>) {
     let (success, message) = run("?live=true").await;
     assert!(!success && message.contains("was rolled back and is blocked"), "{message}");
 
-    // Releases needed by neither readers nor a rollback are removed.
+    // Releases that neither readers nor a rollback need are removed.
     let oldest = pointer(&api).await.expect("published")["current"]["name"].as_str().expect("a text").to_owned();
     for age in [5, 3] {
         assert!(read(&api, &format!("{oldest}.mmdb")).await.is_some());
@@ -141,7 +141,7 @@ async fn an_operator_updates_and_unblocks_one_of_two_releases_of_a_day(suite: Ar
     let looked_up = admin(&bundle, &["geo-ip", "lookup", "1.1.1.77", "--json"]).await.json();
     assert_eq!((&looked_up[0]["sha256"], &looked_up[0]["buildTime"]), (&current["sha256"], &current["buildTime"]));
 
-    // The output gives the reason, and the exit code shows the failure.
+    // The output states the reason, and the exit code reports the failure.
     let refused = update().await;
     assert_eq!(refused.code, Some(1), "{}", refused.err);
     assert!(refused.out.contains(&sha256(&evening)) && refused.out.contains("is blocked"), "{}", refused.out);

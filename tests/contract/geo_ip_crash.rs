@@ -19,10 +19,10 @@ use crate::harness::{
 };
 
 const CITY: &str = "City";
-/// The function that updates.
+/// The function that performs the updates.
 const FUNCTION: &str = "geo-ip-update";
 
-/// A database of some MB.
+/// A database of several megabytes.
 fn database(days_ago: i64) -> Vec<u8> {
     database_of(CITY, days_ago, 20_000)
 }
@@ -50,7 +50,7 @@ impl World {
         assert!(published(&files, CITY).as_deref() == Some(database), "another release is published");
     }
 
-    /// The folder with the edition's releases.
+    /// The folder that contains the edition's releases.
     fn folder(&self) -> PathBuf {
         self.store.join("local").join(CITY)
     }
@@ -94,7 +94,7 @@ impl World {
     }
 }
 
-/// Whether an update reports success. If the kill comes late, the update has already reported that its time was up.
+/// Whether an update reports success. If the kill comes late, the update has already reported that it ran out of time.
 fn is_success(answer: &ApiResponse) -> bool {
     answer.status == 200 && task_result(answer).0
 }
@@ -134,7 +134,7 @@ async fn killed_after_the_metadata_request(world: &World, before: &[u8]) {
     world.server.instead(UpdateServer::METADATA, [Behaviour::hang()]);
     world.kill_when(world.server.until(UpdateServer::METADATA, 1)).await;
     world.expect(before);
-    // It has only as long as a call over HTTP, so it does not wait for the killed one.
+    // The update has only as long as a call over HTTP, so it does not wait for the killed one.
     world.recovers(28, &database).await;
 }
 
@@ -152,8 +152,8 @@ async fn killed_in_the_middle_of_the_download(world: &World) {
 async fn killed_in_the_middle_of_the_upload(world: &World) {
     let before = database(26);
     let database = world.offer(24);
-    // An upload takes a few milliseconds. If it ends before the test sees it, the pointer is still waiting for this
-    // lock.
+    // An upload takes a few milliseconds. If the upload ends before the test notices it, the pointer is still waiting
+    // for this lock.
     let lock = world.pointer_lock();
     let folder = world.folder();
     let name = sha256(&database);

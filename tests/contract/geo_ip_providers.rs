@@ -18,7 +18,7 @@ use crate::harness::{
     invocation,
 };
 
-/// MaxMind's editions: the second release's fault, and a part of the sentence about it.
+/// MaxMind's editions: the second release's fault, and a part of the message about it.
 const MAXMIND: [(&str, &str); 8] = [
     ("WrongChecksum", "file's checksum does not match the provider's"),
     ("FlippedBit", "file's checksum does not match the provider's"),
@@ -29,7 +29,7 @@ const MAXMIND: [(&str, &str); 8] = [
     ("TwoDatabases", "2 databases"),
     ("LeadsOut", "a name that leads outside the archive"),
 ];
-/// Editions at a plain address: the fault, a part of the sentence about it, and the number of requests for the file.
+/// Editions at a plain address: the fault, a part of the message about it, and the number of requests for the file.
 const PLAIN: [(&str, &str, usize); 9] = [
     ("WrongSha256", "file's checksum does not match the provider's", 1),
     ("CutOff", "the connection broke before the response was complete", 1),
@@ -42,8 +42,8 @@ const PLAIN: [(&str, &str, usize); 9] = [
     ("Status500", "the server failed (status 500)", 1),
 ];
 
-/// Updates like the daily schedule: with minutes for the many editions, rather than the seconds that a call over HTTP
-/// has. Returns whether it succeeded, and a line about each edition.
+/// Updates like the daily schedule, which allows minutes for all the editions rather than the seconds of a call over
+/// HTTP. Returns whether the update succeeded, and a line about each edition.
 async fn scheduled(api: &Api) -> (bool, String) {
     let schedule = json!({ "source": "aws.events", "detail-type": "Scheduled Event", "detail": {} });
     let invoked = invocation(&api.env, "geo-ip-update", schedule.to_string()).send().await;
@@ -56,7 +56,7 @@ fn path(edition: &str) -> String {
     format!("/files/{edition}.mmdb.gz")
 }
 
-/// An edition at a plain address of this server.
+/// An edition at one of this server's plain addresses.
 fn plain(edition: &str, server: &UpdateServer) -> Value {
     json!({ "edition": edition, "source": "url", "url": server.url(&path(edition)) })
 }
@@ -84,7 +84,7 @@ fn of_maxmind(edition: &str) -> bool {
     ["Right", "Redirected", "WrongKey"].contains(&edition) || MAXMIND.iter().any(|(name, _)| *name == edition)
 }
 
-/// The message's line about each edition.
+/// The line in the message about each edition.
 fn lines(message: &str) -> BTreeMap<&'static str, String> {
     let mut starts: Vec<_> =
         names().into_iter().filter_map(|name| Some((message.find(&format!("{name}: "))?, name))).collect();
@@ -99,7 +99,7 @@ fn downloads(server: &UpdateServer, edition: &str) -> usize {
     server.received(&path).len()
 }
 
-/// Offers a valid first release of every edition.
+/// Offers a valid first release for every edition.
 fn first_release(server: &UpdateServer) {
     for name in names() {
         let database = database(name, 8);
@@ -159,7 +159,7 @@ fn second_release(server: &UpdateServer, other: &UpdateServer) {
                 server.serve("/files/WrongSha256.sha256", sha256(b"something else"));
                 continue;
             }
-            // 400 MB of zeros, in members of 16 MB.
+            // The file has 400 MB of zeros, in 16-MB members.
             "Bomb" => {
                 server.serve(&path(name), gzip(&vec![0; 16 << 20]).repeat(25));
                 continue;
@@ -203,7 +203,7 @@ async fn a_dry_run_changes_nothing(api: &Api, query: &str, word: &str) {
 
 async fn runs_at_once_all_succeed(api: &Api, server: &UpdateServer) {
     server.forget();
-    // Slow enough for the other run to begin, and within the edition's share of a call's 24 seconds.
+    // Slow enough for the other run to begin, but within the edition's share of a call's 24 seconds.
     let slow = Behaviour::answer(200, &[], archive("Right", &database("Right", 8))).after(Duration::from_millis(500));
     server.instead(&UpdateServer::download("Right"), [slow]);
     let answers = join_all((0..2).map(|_| call(api, "?live=true"))).await;
@@ -235,7 +235,8 @@ async fn a_published_release_is_not_downloaded_again(api: &Api, server: &UpdateS
         assert!(success, "{message}");
         for (name, line) in lines(&message) {
             assert!(line.contains(&format!("is up to date: build {}", day(8))), "{line}");
-            // A plain address is requested and reports no change; a checksum file makes that unnecessary.
+            // At a plain address, the file is requested and reported as unchanged; a checksum file makes this request
+            // unnecessary.
             let asked = usize::from(!of_maxmind(name) && name != "WrongSha256");
             assert_eq!(downloads(server, name), asked, "{name}");
         }
@@ -289,7 +290,7 @@ async fn only_valid_databases_are_published(api: &Api, server: &UpdateServer, ot
     }
 }
 
-/// After ten seconds of silence, the trickling download exceeds the time limit for a call over HTTP.
+/// After ten seconds of silence, the slow download exceeds the time limit for a call over HTTP.
 #[contract_test]
 async fn servers_that_take_too_long_change_nothing_and_are_explained(suite: Arc<Suite>) {
     let server = UpdateServer::start().await;
@@ -315,7 +316,7 @@ async fn servers_that_take_too_long_change_nothing_and_are_explained(suite: Arc<
     assert!(bundle.stop().await.success());
 }
 
-/// The month of a day and the one before it, as `2026-11`.
+/// The month that contains a day, and the month before it, formatted as `2026-11`.
 fn month_before(day: &str) -> [String; 2] {
     let (year, month): (u32, u32) = (day[..4].parse().expect("a year"), day[5..7].parse().expect("a month"));
     let before = if month > 1 { format!("{year}-{:02}", month - 1) } else { format!("{}-12", year - 1) };
@@ -325,17 +326,17 @@ fn month_before(day: &str) -> [String; 2] {
 #[contract_test]
 async fn files_are_read_as_other_tools_and_servers_write_them(suite: Arc<Suite>) {
     let server = UpdateServer::start().await;
-    // A type that is not a valid edition name.
+    // This type is not a valid edition name.
     let kind = "DBIP-Location-ISP (compat=Enterprise)";
     server.serve("/files/isp.mmdb.gz", gzip(&database(kind, 2)));
-    // An archive made on macOS, and a BSD checksum file about several files.
+    // An archive created on macOS, and a BSD checksum file that covers several files.
     let mac = database("Mac", 2);
     let side: &[u8] = b"attributes";
     let packed = gzip(&tar(&[("._Mac.mmdb", side), ("__MACOSX/Mac.mmdb", side), ("Mac/Mac.mmdb", &mac)]));
     let sums = format!("SHA256 (other) = {}\nSHA256 (Mac.tar.gz) = {}\n", sha256(side), sha256(&packed).to_uppercase());
     server.serve("/files/Mac.tar.gz", packed);
     server.serve("/files/SHA256SUMS", sums);
-    // The current month's file is missing, for which S3 returns 403. The month may change during the test.
+    // The current month's file is missing, for which S3 returns 403. A new month may begin during the test.
     let [this, last] = month_before(&day(0));
     server.instead(&format!("/free/dbip-asn-lite-{this}.mmdb.gz"), vec![Behaviour::status(403); 10]);
     server.serve(&format!("/free/dbip-asn-lite-{last}.mmdb.gz"), gzip(&database("DBIP-ASN-Lite", 2)));

@@ -9,7 +9,7 @@ use serde_json::json;
 
 use crate::harness::{Api, ApiResponse, Call, Settings, Suite, admin, is_limited};
 
-/// How many guesses at a client an address may make within a few minutes.
+/// How many guesses an address may make at a client within a few minutes.
 const GUESSES: usize = 100;
 const GRANT: (&str, &str) = ("grant_type", "client_credentials");
 
@@ -17,7 +17,7 @@ fn ask(api: &Api, id: &str, secret: &str) -> Call {
     api.post("/oauth2/token").form(&[GRANT, ("client_id", id), ("client_secret", secret)])
 }
 
-/// A token request of the demo application with its real secret.
+/// The demo application's token request with its real secret.
 fn good(api: &Api) -> Call {
     ask(api, &api.env["CLIENT_ID"], &api.env["CLIENT_SECRET"])
 }
@@ -45,7 +45,7 @@ async fn guesses_at_one_client_end_for_that_client_and_address_alone(suite: Arc<
     let victim = &api.env["CLIENT_ID"];
     let guesses = (0..GUESSES).map(|number| ask(&attacker, victim, &format!("guess{number}")).answered());
     let answers: Vec<_> = stream::iter(guesses).buffer_unordered(10).collect().await;
-    // A guess with a 503 is counted as well, and is repeated.
+    // A guess that gets a 503 is counted as well, and is repeated.
     let wrong = answers.iter().filter(|answer| answer.status == 401).count();
     assert!(wrong > GUESSES / 2, "only {wrong} guesses were allowed");
     turned_away(ask(&attacker, victim, "guess")).await;
@@ -121,7 +121,7 @@ async fn concurrent_guesses_are_limited(suite: Arc<Suite>) {
     let guesses = (0..300).map(|number| ask(&attacker, "appAtOnce", &number.to_string()).send());
     let answers: Vec<_> = stream::iter(guesses).buffer_unordered(50).collect().await;
     let refused = answers.iter().filter(|answer| answer.status == 401).count();
-    // Fewer if a guess was counted but its answer came too late.
+    // There are fewer if a guess was counted but its response came too late.
     assert!(refused <= 100, "{refused}");
     answers.iter().filter(|answer| ![401, 503].contains(&answer.status)).for_each(is_turned_away);
     turned_away(ask(&attacker, "appAtOnce", "one more")).await;
@@ -150,7 +150,7 @@ async fn an_operator_unblocks_an_address_or_one_client_of_it(suite: Arc<Suite>) 
     assert_eq!(unblock(&["--client", victim]).await, 1);
     good(&client).expect(200).await;
     turned_away(ask(&client, "appOther", "x")).await;
-    // The count for the address as a whole remains.
+    // The count for the whole address remains.
     guess(victim, 2).await;
     turned_away(good(&client)).await;
     assert_eq!(unblock(&["--client", victim]).await, 1);
@@ -167,7 +167,7 @@ async fn a_guess_that_cannot_be_counted_is_not_answered(suite: Arc<Suite>) {
     let (setup, _permit) = suite.other_bundle_interposed(Settings::default()).await;
     let counts = |call: &crate::harness::AwsCall| call.operation == "UpdateItem" && call.mentions("GUESSES#");
     good(&setup.api).expect(200).await;
-    // Every retry of the SDK is refused as well.
+    // Every retry by the SDK is refused, too.
     setup.table.refuse(usize::MAX, "ProvisionedThroughputExceededException", counts);
     let answer = ask(&setup.api, "appNobody", "guess").expect(503).await;
     assert_eq!(answer.json()["error"], "temporarily_unavailable", "{}", answer.exchange);

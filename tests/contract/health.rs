@@ -1,5 +1,5 @@
 //! Webhooks' health: a silent endpoint gets only probes, a webhook that fails for a long time is disabled, and its
-//! owner sees statistics.
+//! owner can see statistics.
 
 use std::{
     sync::Arc,
@@ -11,9 +11,9 @@ use serde_json::{Value, json};
 
 use crate::harness::{Behaviour, Entity, Hook, LONG, Received, Receiver, Settings, Suite, time, until};
 
-/// The breaker's longest opening time in the bundle of its test.
+/// The longest time for which the breaker stays open in this test's bundle.
 const LONGEST: Duration = Duration::from_secs(4);
-/// Tolerance for clocks and delayed messages.
+/// The tolerance for clocks and delayed messages.
 const SLACK: Duration = Duration::from_millis(200);
 
 async fn until_health(entity: &Entity, hook: &Hook, health: &str) {
@@ -23,7 +23,7 @@ async fn until_health(entity: &Entity, hook: &Hook, health: &str) {
     .await;
 }
 
-/// The total number of attempts of these deliveries.
+/// The total number of attempts for these deliveries.
 async fn attempts(entity: &Entity, deliveries: &[String]) -> u64 {
     let mut made = 0;
     for id in deliveries {
@@ -50,7 +50,7 @@ async fn a_silent_endpoint_gets_only_one_probe_at_a_time(suite: Arc<Suite>) {
     let entity = |name: &str| Entity::new(&api, name.to_owned());
     let (silent, moved, failing, wavering) =
         tokio::join!(entity("silent"), entity("moved"), entity("failing"), entity("wavering"));
-    // A response interrupts each streak of failures before it is long enough.
+    // A response interrupts each failure streak before it is long enough.
     let wavers =
         (0..10).map(|number| if number % 3 == 2 { Behaviour::status(503).closing() } else { Behaviour::close() });
     let (silent, (), failing, wavering) = tokio::join!(
@@ -76,7 +76,7 @@ async fn paused_and_probed(entity: &Entity) -> Hook {
     }
     until_health(entity, &hook, "open").await;
 
-    // A new delivery is put on hold and uses up no attempt.
+    // A new delivery is put on hold, which uses up no attempt.
     let late = entity.publish(json!({})).await;
     deliveries.push(late.clone());
     entity
@@ -86,7 +86,7 @@ async fn paused_and_probed(entity: &Entity) -> Hook {
         })
         .await;
 
-    // The first pause doubles, and after each only a single probe arrives.
+    // The first pause doubles, and after each pause, only a single probe arrives.
     until("two of the longest pauses, with one probe in between", LONG, async || {
         let pauses = pauses(&receiver.received("/"));
         let [.., one_before, last] = pauses[..] else { return None };
@@ -172,7 +172,7 @@ async fn a_webhook_whose_attempts_all_fail_for_long_is_disabled(suite: Arc<Suite
 
     let first = entity.publish(json!({})).await;
     let disabled = until("the webhook is disabled", LONG, async || {
-        // The flaky webhook keeps failing, but a success follows each failure.
+        // The flaky webhook keeps failing, but each failure is followed by a success.
         entity.publish_of_type("booking.cancelled", json!({})).await;
         Some(entity.listed(&hopeless).await).filter(|webhook| webhook["enabled"] == false)
     })
@@ -188,7 +188,7 @@ async fn a_webhook_whose_attempts_all_fail_for_long_is_disabled(suite: Arc<Suite
     assert_eq!(entity.listed(&flaky).await["enabled"], true, "a success in between restarts the time");
     assert_eq!(entity.listed(&listener).await["enabled"], true);
 
-    // When the owner enables it, the time restarts, so the next failure does not disable it at once.
+    // The time starts over when the owner enables the webhook, so the next failure does not disable it immediately.
     let path = format!("/webhook/{}", hopeless.id);
     receiver.on("/hopeless", [500, 200].map(Behaviour::status));
     entity.call("PATCH", &path).json(&json!({ "enabled": true })).expect(200).await;
@@ -236,15 +236,15 @@ async fn the_statistics_match_the_requests_at_the_endpoint(suite: Arc<Suite>) {
             assert!(millis >= 360 && millis.abs_diff(exact) * 10 <= exact, "{durations:?}: {stats:#}");
         }
     }
-    // The attempts may fall into two hours.
+    // The attempts may belong to two different hours.
     let hours = stats["hours"].as_array().expect("openapi.yaml says so");
     let sum = |name: &str| hours.iter().filter_map(|hour| hour[name].as_u64()).sum::<u64>();
     assert_eq!((sum("attempts"), sum("succeeded")), (10, 8), "{stats:#}");
     assert!(hours[0]["startDate"].as_str().is_some_and(|date| date.ends_with(":00:00.000Z")), "{stats:#}");
 }
 
-/// A count may be off by one write if the table's response is lost, as on a machine that stalls for seconds. So one
-/// round of three must be exact; counts that overwrite each other are off in every round.
+/// A count may be off by one write if the table's response is lost, which happens on a machine that stalls for seconds.
+/// Therefore, only one of three rounds must be exact; counts that overwrite each other would be off in every round.
 #[contract_test]
 async fn concurrent_dispatchers_lose_no_count(suite: Arc<Suite>) {
     for _ in 0..2 {
@@ -257,10 +257,10 @@ async fn concurrent_dispatchers_lose_no_count(suite: Arc<Suite>) {
     assert_eq!(miscount(&suite).await, None, "in the third round");
 }
 
-/// Makes deliveries to a new webhook fail concurrently. Returns its counts if they are not exact.
+/// Makes deliveries to a new webhook fail concurrently. Returns the webhook's counts if they are not exact.
 async fn miscount(suite: &Suite) -> Option<String> {
     const EVENTS: usize = 100;
-    /// Longer than a process holds back attempts for the statistics.
+    /// Longer than a process holds attempts back for the statistics.
     const COUNTED_WITHIN: Duration = Duration::from_secs(60);
     let entity = suite.entity().await;
     let receiver = Receiver::start().await;

@@ -1,5 +1,5 @@
-//! Events of the platform's services over EventBridge: they are published like events over HTTP, and invalid events are
-//! stored in a queue with the reason.
+//! Events from the platform's services over EventBridge: they are published like events over HTTP, and invalid ones are
+//! put on a queue with the reason.
 
 use std::{collections::BTreeSet, process::Stdio, sync::Arc};
 
@@ -55,21 +55,21 @@ async fn a_repeated_event_of_the_bus_creates_nothing_new(suite: Arc<Suite>) {
     let event = Bus::event(&id(&entity, "1"), &detail(&entity, r#"{"a":1}"#));
     let first = bus.hand_over(&event).await.expect("taken");
     entity.until_status(&deliveries(&first)[0], &["delivered"]).await;
-    // Nor does a webhook created in between get a delivery of it.
+    // A webhook created in between does not get a delivery either.
     entity.hook(&receiver.on("/later", [Behaviour::status(204)])).await;
-    // EventBridge marks an event replayed from an archive; it is still the same event.
+    // EventBridge marks an event that is replayed from an archive, but it is still the same event.
     let replayed = event.replacen('{', r#"{"replay-name":"again","#, 1);
     for again in [&event, &replayed] {
         assert_eq!(bus.hand_over(again).await.expect("taken"), first);
     }
-    // A later event has arrived, so the repetitions would have arrived by now.
+    // A later event has arrived, so any repetitions would have arrived by now.
     let later = bus.hand_over(Bus::event(&id(&entity, "2"), &detail(&entity, "{}"))).await.expect("taken");
     for delivery in deliveries(&later) {
         entity.until_status(&delivery, &["delivered"]).await;
     }
     assert_eq!((receiver.received("/").len(), receiver.received("/later").len()), (2, 1));
     assert_eq!(entity.delivery(&deliveries(&first)[0]).await["attemptCount"], 1);
-    // Its delivery exists, although its webhook is gone.
+    // The event's delivery exists, although its webhook is gone.
     entity.remove(&hook.id).expect(200).await;
     assert_eq!(bus.hand_over(&event).await.expect("taken"), first);
 }
@@ -172,7 +172,7 @@ async fn an_invalid_bus_event_is_rejected_with_the_reason_and_not_retried(suite:
     let nested = |levels: usize| format!("{}1{}", r#"{"a":"#.repeat(levels), "}".repeat(levels));
     let details = [
         (with(r#""nothing.happened""#, &owner, "{}", ""), &["body/detail/type"][..]),
-        // Only the service itself publishes these types.
+        // Only the service itself may publish these types.
         (with(r#""webhook.disabled""#, &owner, "{}", ""), &["body/detail/type"]),
         (with(r#""payment.connection.broken""#, &owner, "{}", ""), &["body/detail/type"]),
         (with(kind, r#""two words""#, "{}", ""), &["body/detail/managingEntityIdentifier"]),
@@ -204,7 +204,7 @@ async fn an_invalid_bus_event_is_rejected_with_the_reason_and_not_retried(suite:
         let violations: Value = serde_json::from_str(&rejected.attributes["violations"]).expect("JSON");
         assert_eq!(answer["rejected"]["violations"], violations);
     }
-    // The deepest allowed nesting.
+    // This is the deepest nesting allowed.
     let deepest = with(kind, &owner, &nested(99), "");
     assert_eq!(deliveries(&bus.hand_over(Bus::event(&id(&entity, "deep"), &deepest)).await.expect("taken")).len(), 0);
 
@@ -279,8 +279,8 @@ async fn a_rejected_event_that_was_changed_for_the_queue_says_how(suite: Arc<Sui
     assert!(rejected.attributes["changed"].contains("U+FFFF"));
 }
 
-/// Passes an event, instead of Lambda, to a function that cannot reach the service named by this variable. Returns the
-/// error that the function reports; Lambda would retry after it.
+/// Passes an event, as Lambda would, to a function that cannot reach the service whose address this variable contains.
+/// Returns the error that the function reports, after which Lambda would retry.
 async fn hand_over_without(suite: &Suite, service: &str, event: &str) -> String {
     let lambda = Receiver::start().await;
     let invocation = [
@@ -332,7 +332,7 @@ async fn an_event_that_meets_an_outage_of_the_table_is_tried_again(suite: Arc<Su
     );
     assert!(bus.rejected(&id(&entity, "1")).await.is_empty(), "an outage is not the sender's fault");
 
-    // Lambda retries. An event that it gave up on comes back from the queue, inside Lambda's record.
+    // Lambda retries. If it gives up, the event comes back from the queue inside Lambda's record.
     let answer = bus.hand_over(&event).await.expect("the table is back");
     let record = json!({ "version": "1.0", "requestContext": { "condition": "RetriesExhausted" } }).to_string();
     let record = record.replacen('{', &format!(r#"{{"requestPayload": {event}, "#), 1);

@@ -1,4 +1,4 @@
-//! Introspection: the claims of a token, for clients with access to them.
+//! Introspection: a token's claims, for clients that have access to them.
 
 use std::sync::Arc;
 
@@ -113,7 +113,7 @@ async fn introspection_needs_a_token_and_an_authenticated_client(suite: Arc<Suit
         let refused = api.post("/oauth2/introspect").form(&form).refused(401, "invalid-client").await;
         assert_eq!(refused["error"], "invalid_client");
     }
-    // Tokens are not accepted as credentials here.
+    // This endpoint does not accept tokens as credentials.
     api.post("/oauth2/introspect").bearer(&token).form(&[("token", &token)]).refused(401, "invalid-client").await;
     api.get(format!("/oauth2/introspect?token={token}")).refused(405, "method-not-allowed").await;
     api.as_client("/oauth2/introspect", Application::Demo, &[]).refused(400, "invalid-token-request").await;

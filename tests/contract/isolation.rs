@@ -17,7 +17,7 @@ use crate::harness::{Behaviour, Entity, Receiver, Settings, Suite};
 const HEALTHY: &str = "booking.created";
 const HANGING: &str = "booking.cancelled";
 
-/// An entity with a healthy webhook and a hanging one.
+/// An entity with one healthy and one hanging webhook.
 pub struct Neighbours {
     entity: Entity,
     receiver: Receiver,
@@ -36,8 +36,8 @@ impl Neighbours {
         Self { entity, receiver }
     }
 
-    /// Publishes `count` events of a type, `a_second` per second, without waiting for responses. Returns when each
-    /// request started, in order. `run` marks these events.
+    /// Publishes `count` events of a type, `a_second` per second, without waiting for responses. Returns the times at
+    /// which the requests started, in order. `run` marks these events.
     async fn publish(&self, kind: &str, run: u32, count: usize, a_second: u32) -> Vec<Instant> {
         let mut beats = interval(Duration::from_secs(1) / a_second);
         beats.set_missed_tick_behavior(MissedTickBehavior::Burst);
@@ -57,7 +57,7 @@ impl Neighbours {
         publications.into_iter().map(|publication| publication.expect("no panic")).collect()
     }
 
-    /// The times from publishing to arrival at the healthy webhook, optionally with equal load on the hanging one.
+    /// The times from publishing to arrival at the healthy webhook, optionally with an equal load on the hanging one.
     pub async fn latencies(&self, run: u32, count: usize, a_second: u32, with_neighbour: bool) -> Vec<Duration> {
         let neighbour = async {
             if with_neighbour {
@@ -94,21 +94,21 @@ pub fn percentile(latencies: &[Duration], percent: usize) -> Duration {
     sorted[(sorted.len() * percent / 100).min(sorted.len() - 1)]
 }
 
-/// A busy machine may spoil a round. In each, deliveries that need a hanging request's permit wait up to 15 s.
-/// `isolation_measured` compares the latencies with and without the hanging webhook.
+/// A busy machine may invalidate a round. In each round, deliveries that need a hanging request's permit wait up to 15
+/// s. `isolation_measured` compares the latencies with and without the hanging webhook.
 #[contract_test]
 async fn a_webhook_that_hangs_holds_up_no_other(suite: Arc<Suite>) {
     const HELD_UP: Duration = Duration::from_secs(10);
     const ROUNDS: usize = 5;
     const HEALTHY_EVENTS: usize = 20;
-    /// Several times as many as one invocation may have under way for a webhook.
+    /// Several times the number of attempts that one invocation may have in progress for a webhook.
     const HANGING_EVENTS: usize = 100;
     let settings = Settings::default().with("RETRY_SCHEDULE", "0s,5s,5m");
     let (bundle, api, _permit) = suite.other_bundle(settings).await;
     let mut slowest: Vec<Duration> = Vec::new();
     while slowest.iter().all(|slowest| *slowest >= HELD_UP) {
         assert!(slowest.len() < ROUNDS, "beside a webhook that hangs, the slowest event took {slowest:?}");
-        // After 20 attempts without a response, a webhook that hangs is paused.
+        // A hanging webhook is paused after 20 attempts without a response.
         let neighbours = Neighbours::start(Entity::new(&api, format!("isolation-{}", slowest.len())).await).await;
         let entity = &neighbours.entity;
         let publish = |kind: &'static str, count: usize| {

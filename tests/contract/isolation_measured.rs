@@ -1,4 +1,4 @@
-//! Measures how much hanging and slow webhooks delay others. Needs an otherwise idle machine.
+//! Measures how much hanging and slow webhooks delay others. This needs an otherwise idle machine.
 
 use std::{sync::Arc, time::Duration};
 
@@ -11,9 +11,9 @@ use contract_test::contract_test;
 
 const EVENTS: usize = 1_000;
 const A_SECOND: u32 = 50;
-/// The size of a slice: a hiccup on the machine affects only one.
+/// The size of a slice, chosen so that a brief stall affects only one slice.
 const SLICE: usize = 100;
-/// Latencies below this are not compared.
+/// Latencies below this value are not compared.
 const FLOOR: Duration = Duration::from_millis(20);
 
 /// The median of the slices' 95th percentiles.
@@ -49,7 +49,7 @@ async fn the_latency_beside_a_webhook_that_hangs_is_at_most_twice_that_without(s
 /// Long enough for the noisy tenant's backlog to delay others, if it can.
 const AT_LENGTH: Duration = Duration::from_secs(60);
 
-/// 40 webhooks that respond after 14 s, and 20 events a second to each.
+/// 40 webhooks respond after 14 s, and each receives 20 events a second.
 #[contract_test(on_demand)]
 async fn the_latency_beside_800_slow_deliveries_a_second_of_another_tenant(suite: Arc<Suite>) {
     let (bundle, api, _permit) = suite.other_bundle(Settings::default().with("RETRY_SCHEDULE", "0s,5s,5m")).await;
@@ -65,8 +65,8 @@ async fn the_latency_beside_800_slow_deliveries_a_second_of_another_tenant(suite
 
 /// The noisy tenant has two fast webhooks and publishes more events than the machine can process. A machine with two
 /// cores publishes a few hundred events a second alongside the tests, so a quota of 600 a minute leaves room for
-/// others. The quiet tenant needs 410 a minute. Until the quota is used up, for a few seconds of each minute, the
-/// machine is as busy as without a limit, so the test compares medians.
+/// others. The quiet tenant needs 410 events a minute. For a few seconds of each minute, until the quota is used up,
+/// the machine is as busy as without a limit, so the test compares medians.
 #[contract_test(on_demand)]
 async fn the_latency_beside_a_tenant_that_publishes_as_fast_as_it_can(suite: Arc<Suite>) {
     let (bundle, api, _permit) = suite.other_bundle(Settings::default().with("PUBLISH_LIMIT", "600")).await;

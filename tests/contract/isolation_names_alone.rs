@@ -1,4 +1,5 @@
-//! A test that `isolation_tenants` runs on a machine with `lo` only: a tenant whose names resolve late or never.
+//! The test that `isolation_tenants` runs on a machine whose only interface is `lo`: a tenant's names resolve late or
+//! never.
 
 use std::{net::SocketAddr, sync::Arc, time::Duration};
 
@@ -10,7 +11,7 @@ use crate::{
     isolation_tenants::{Noisy, Quiet, assert_not_held_up},
 };
 
-/// A port that is never reached: the attempt times out during name resolution.
+/// No request reaches this port, since the attempt times out during name resolution.
 const PORT: u16 = 9;
 
 #[contract_test(on_demand)]
@@ -31,13 +32,13 @@ async fn names_that_are_answered_late_or_never_hold_up_no_other_name(suite: Arc<
     let quiet = Quiet::named(&api, "quiet.example.com").await;
     let asked = || (0..40).map(|number| names.lookups(&format!("noisy-{number}.example.com"))).sum::<usize>();
     assert_not_held_up("slow names", &quiet, async |_| {
-        // Another tenant in each round: after 20 attempts without a response, its webhooks are paused.
+        // Use a different tenant in each round: after 20 attempts without a response, its webhooks are paused.
         let noisy = Noisy::at(&api, &urls).await;
         let before = asked();
         noisy.burst().await;
         until("names of the noisy tenant are looked up", LONG, async || (asked() > before).then_some(())).await;
     })
     .await;
-    // On SIGTERM, the function would wait for its current attempts.
+    // On SIGTERM, the function would wait for its attempts in progress.
     bundle.cut_power().await;
 }

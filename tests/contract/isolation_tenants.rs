@@ -1,4 +1,4 @@
-//! Isolation of tenants under the limits of template.yaml: regardless of one tenant's endpoints, another tenant's
+//! Isolation of tenants within the limits in template.yaml: regardless of one tenant's endpoints, another tenant's
 //! events arrive without waiting for that tenant's attempts.
 //!
 //! The latencies themselves depend on the machine; `isolation_measured` measures them on demand.
@@ -27,21 +27,22 @@ use crate::{
     isolation::percentile,
 };
 
-/// The quiet tenant's events per second, in both measurements.
+/// The quiet tenant's events per second in both measurements.
 const QUIET_A_SECOND: u32 = 10;
-/// The connections of a tenant that publishes as fast as it can.
+/// The number of connections used by a tenant that publishes as fast as it can.
 const CONNECTIONS: usize = 64;
 /// Each tenant's quota per minute in that test: more than the quiet tenant needs, but no more than the noisy tenant
 /// publishes in about a second.
 const SHARE: usize = 250;
-/// The noisy tenant's events in a round: with its 40 webhooks, more attempts than several invocations have permits.
+/// The noisy tenant's events in a round: with its 40 webhooks, they cause more attempts than several invocations have
+/// permits for.
 const BURST: usize = 16;
-/// After this many requests to the noisy tenant, the quiet tenant starts publishing.
+/// The number of requests to the noisy tenant after which the quiet tenant starts publishing.
 const UNDER_WAY: usize = 100;
-/// An event that has to wait for one of the noisy tenant's slow attempts arrives later than this: these attempts take
-/// at least 14 s.
+/// An event that has to wait for one of the noisy tenant's slow attempts, which take at least 14 s, arrives later than
+/// this.
 const HELD_UP: Duration = Duration::from_secs(10);
-/// A machine that stalls for seconds spoils a round. A missing limit spoils every round.
+/// A machine that stalls for seconds invalidates a round. A missing limit would make every round fail.
 const ROUNDS: u32 = 5;
 
 /// A tenant with one healthy webhook.
@@ -57,19 +58,19 @@ pub struct Noisy {
 }
 
 impl Quiet {
-    /// Starts the tenant with a webhook that responds at once.
+    /// Starts the tenant with a webhook that responds immediately.
     pub async fn start(api: &Api) -> Self {
         Self::with(api, Behaviour::status(200)).await
     }
 
-    /// Starts the tenant with a webhook that behaves like this.
+    /// Starts the tenant with a webhook that has this behaviour.
     pub async fn with(api: &Api, behaviour: Behaviour) -> Self {
         let receiver = Receiver::start().await;
         let url = receiver.on("/", [behaviour]);
         Self::at(api, receiver, &url).await
     }
 
-    /// Starts the tenant with a webhook at this name, which resolves to 127.0.0.1.
+    /// Starts the tenant with a webhook at this host name, which resolves to 127.0.0.1.
     pub async fn named(api: &Api, name: &str) -> Self {
         let receiver = Receiver::start().await;
         receiver.on("/", [Behaviour::status(200)]);
@@ -83,7 +84,7 @@ impl Quiet {
         Self { entity, receiver }
     }
 
-    /// The time from each publish request's start to the event's arrival. `run` marks these events.
+    /// The time from the start of each publish request to the event's arrival. `run` marks these events.
     pub async fn latencies(&self, run: u32, measured: Duration) -> Vec<Duration> {
         let began =
             publish(&self.entity, measured, QUIET_A_SECOND, |number| json!({ "run": run, "number": number })).await;
@@ -113,7 +114,7 @@ impl Noisy {
         let entity = Entity::new(api, "noisy".to_owned()).await;
         let mut hooks = Vec::new();
         for url in urls {
-            // Without operational events about them.
+            // The webhook subscribes to no operational events, not even about itself.
             let hook = json!({ "name": "noisy", "eventUrl": url, "eventList": ["booking.created"] });
             hooks.push(entity.hook_with(hook).await);
         }
@@ -131,7 +132,7 @@ impl Noisy {
             .await;
     }
 
-    /// Enables its webhooks again and again, as fast as the service responds.
+    /// Repeatedly enables the tenant's webhooks, as fast as the service responds.
     async fn enable_without_end(&self) {
         /// The number of concurrent requests.
         const AT_ONCE: usize = 4;
@@ -142,8 +143,8 @@ impl Noisy {
         changes.buffer_unordered(AT_ONCE).for_each(async |_| ()).await;
     }
 
-    /// Publishes over many connections until the service has refused this many events on each of them. Returns the
-    /// number of accepted events.
+    /// Publishes over many connections until the service has refused this many events on each one. Returns the number
+    /// of accepted events.
     async fn publish_until_refused(&self, refusals: usize) -> usize {
         let connections = (0..CONNECTIONS).map(async |_| {
             let mut accepted = 0;
@@ -211,7 +212,7 @@ async fn publish(
     join_all(publications).await.into_iter().map(|publication| publication.expect("no panic")).collect()
 }
 
-/// Measures the quiet tenant alone, and alongside the noisy tenant from that tenant's first event.
+/// Measures the quiet tenant alone, then alongside the noisy tenant from that tenant's first event on.
 pub async fn alone_and_beside(
     quiet: &Quiet,
     noisy: &Noisy,
@@ -222,8 +223,8 @@ pub async fn alone_and_beside(
     (alone, beside)
 }
 
-/// Measures the quiet tenant alone, and alongside a tenant that publishes as fast as it can. Also returns how many of
-/// that tenant's events were accepted and refused.
+/// Measures the quiet tenant alone, then alongside a tenant that publishes as fast as it can. Also returns how many of
+/// that tenant's events were accepted, and how many refused.
 pub async fn alone_and_beside_a_flood(
     quiet: &Quiet,
     noisy: &Noisy,
@@ -238,14 +239,14 @@ async fn alone_and_beside_that<T>(
     measured: Duration,
     noise: impl Future<Output = T>,
 ) -> (Vec<Duration>, Vec<Duration>, T) {
-    // Warms up connections and caches before the measurements.
+    // Warm up connections and caches before the measurements.
     quiet.latencies(0, Duration::from_secs(1)).await;
     let alone = quiet.latencies(1, measured).await;
     let (beside, outcome) = join!(quiet.latencies(2, measured), noise);
     (alone, beside, outcome)
 }
 
-/// Checks the promise: in 95 % of cases, at most three times as long as alone plus `slack`.
+/// Checks the promise: 95 % of events take at most three times as long as without the noisy tenant, plus `slack`.
 pub fn assert_isolated(what: &str, alone: &[Duration], beside: &[Duration], slack: Duration) {
     let percentiles = |latencies: &[Duration]| [50, 95, 99].map(|percent| percentile(latencies, percent));
     println!("{what}: p50, p95, p99 alone {:?}, beside {:?}", percentiles(alone), percentiles(beside));
@@ -254,7 +255,7 @@ pub fn assert_isolated(what: &str, alone: &[Duration], beside: &[Duration], slac
     assert!(beside <= 3 * alone + slack, "{what}: {beside:?} beside, {alone:?} alone");
 }
 
-/// Checks that the quiet tenant's events do not wait for attempts of a noisy tenant, which `noise` starts in each
+/// Checks that the quiet tenant's events do not wait for attempts of the noisy tenant, which `noise` starts in each
 /// round.
 pub async fn assert_not_held_up<T>(what: &str, quiet: &Quiet, mut noise: impl AsyncFnMut(u32) -> T) {
     let mut slowest = Vec::new();
@@ -270,21 +271,21 @@ pub async fn assert_not_held_up<T>(what: &str, quiet: &Quiet, mut noise: impl As
     panic!("{what}: the slowest event of each round took {slowest:?}");
 }
 
-/// Tests with noisy webhooks that behave like this.
+/// Tests noisy webhooks that have this behaviour.
 async fn holds_up_no_other_tenant(suite: Arc<Suite>, what: &str, behaviour: Behaviour) {
     let (bundle, api, _permit) = suite.other_bundle(Settings::default().with("RETRY_SCHEDULE", "0s,5s,5m")).await;
     let receiver = Receiver::start().await;
     let url = receiver.on("/", [behaviour]);
     let quiet = Quiet::start(&api).await;
     beside_an_endpoint(&api, what, &quiet, &url, || receiver.received("/").len()).await;
-    // On SIGTERM, the function would wait for its current requests.
+    // On SIGTERM, the function would wait for its requests in progress.
     bundle.cut_power().await;
 }
 
 /// `requests` is the number of requests to the noisy tenant's endpoint so far.
 async fn beside_an_endpoint(api: &Api, what: &str, quiet: &Quiet, url: &str, requests: impl Fn() -> usize) {
     assert_not_held_up(what, quiet, async |_| {
-        // Another tenant in each round: after 20 attempts without a response, its webhooks are paused.
+        // Use a different tenant in each round: after 20 attempts without a response, its webhooks are paused.
         let noisy = Noisy::start(api, 40, url).await;
         let before = requests();
         noisy.burst().await;
@@ -333,15 +334,15 @@ async fn handshakes_that_never_end_hold_up_no_other_tenant(suite: Arc<Suite>) {
     bundle.cut_power().await;
 }
 
-/// These attempts are fast, so that only their number matters.
+/// These attempts are fast, so only their number matters.
 #[contract_test]
 async fn endless_bodies_and_redirects_hold_up_no_other_tenant(suite: Arc<Suite>) {
     holds_up_no_other_tenant(suite.clone(), "endless bodies", Behaviour::endless_body(200)).await;
     holds_up_no_other_tenant(suite, "redirects", Behaviour::answer(302, &[("Location", "/")], "")).await;
 }
 
-/// The service refuses its events after about a second. This does not affect others: none of the quiet tenant's events
-/// is refused, and all accepted events of both tenants arrive.
+/// The service starts refusing the noisy tenant's events after about a second. This does not affect others: none of the
+/// quiet tenant's events are refused, and all accepted events of both tenants arrive.
 #[contract_test]
 async fn a_tenant_that_publishes_as_fast_as_it_can_holds_up_no_other(suite: Arc<Suite>) {
     let settings = Settings::default().with("PUBLISH_LIMIT", SHARE.to_string());
@@ -352,7 +353,7 @@ async fn a_tenant_that_publishes_as_fast_as_it_can_holds_up_no_other(suite: Arc<
     let noisy = Noisy::start(&api, 1, &url).await;
     let began = now() / 60;
     let (_, accepted) = join!(quiet.latencies(0, Duration::from_secs(2)), noisy.publish_until_refused(10));
-    // Each minute has a quota.
+    // Each minute has its own quota.
     let minutes = usize::try_from(now() / 60 - began + 1).expect("time passes");
     assert!((SHARE..=minutes * SHARE).contains(&accepted), "{accepted} accepted in {minutes} minutes");
     let arrived = until("all accepted events have arrived", LONG, async || {
@@ -364,7 +365,7 @@ async fn a_tenant_that_publishes_as_fast_as_it_can_holds_up_no_other(suite: Arc<
     assert!(bundle.stop().await.success());
 }
 
-/// By default, the system's resolver waits twice five seconds for each name.
+/// By default, the system's resolver waits five seconds for each name, twice.
 #[contract_test]
 async fn names_that_are_answered_late_or_never_hold_up_no_other_tenant(suite: Arc<Suite>) {
     let test = "isolation_names_alone::names_that_are_answered_late_or_never_hold_up_no_other_name";
@@ -394,7 +395,7 @@ async fn gone_webhooks_enabled_again_and_again_hold_up_no_other_tenant(suite: Ar
     bundle.cut_power().await;
 }
 
-/// The noisy tenant has more slow attempts than permits in the slow lane.
+/// The noisy tenant has more slow attempts than the slow lane has permits.
 #[contract_test]
 async fn a_slow_webhook_keeps_its_share_of_the_slow_lane(suite: Arc<Suite>) {
     let (bundle, api, _permit) = suite.other_bundle(Settings::default().with("RETRY_SCHEDULE", "0s,5s,5m")).await;

@@ -1,5 +1,5 @@
-//! Connections to endpoints are kept between attempts, separately for each managing entity. No receiver gets another
-//! receiver's data, the history shows every request, and a closed idle connection costs no attempt.
+//! Connections to endpoints are kept open between attempts, separately for each managing entity. No receiver gets
+//! another receiver's data, the history shows every request, and an idle connection that was closed costs no attempt.
 
 use std::{fs, sync::Arc, time::Duration};
 
@@ -12,10 +12,11 @@ use crate::{
     receivers::did_not_complete,
 };
 
-/// An attempt ended for a reason unrelated to its endpoint: the machine stalled past one of the service's deadlines.
+/// An attempt ended for a reason unrelated to its endpoint: the machine stalled for so long that one of the service's
+/// deadlines passed.
 struct Disturbed;
 
-/// The result of a round of a test, unless the round was disturbed.
+/// The result of a test's round, unless the round was disturbed.
 type Round<T> = Result<T, Disturbed>;
 
 /// Repeats a round until nothing disturbs it.
@@ -50,7 +51,7 @@ async fn is_delivered_at_once(entity: &Entity) -> Round<()> {
     Ok(())
 }
 
-/// An entity with a webhook at a receiver with this script.
+/// An entity with a webhook whose receiver follows this script.
 async fn hooked(suite: &Suite, script: impl Into<Vec<Behaviour>>) -> (Entity, Receiver) {
     let entity = suite.entity().await;
     let receiver = Receiver::start().await;
@@ -58,8 +59,8 @@ async fn hooked(suite: &Suite, script: impl Into<Vec<Behaviour>>) -> (Entity, Re
     (entity, receiver)
 }
 
-/// Asserts that a round needs this many connections. A connection expires when a machine stalls, and another dispatcher
-/// process has other connections, so a round may need more.
+/// Asserts that a round uses this many connections. A round may need more, since a connection expires when the machine
+/// stalls, and another dispatcher process has separate connections.
 async fn assert_connections(expected: usize, mut round: impl AsyncFnMut() -> Round<usize>) {
     const ROUNDS: usize = 10;
     let mut connections = Vec::new();
@@ -156,7 +157,8 @@ async fn an_endpoint_that_closes_its_connections_costs_no_attempt(suite: Arc<Sui
     .await;
 }
 
-/// The endpoint has read the event on a kept connection, so the request must not be sent again within the same attempt.
+/// The endpoint has already read the event on a kept connection, so the request must not be sent again within the same
+/// attempt.
 #[contract_test]
 async fn every_request_is_an_attempt_of_the_history(suite: Arc<Suite>) {
     for breaks in [

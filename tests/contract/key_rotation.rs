@@ -1,4 +1,5 @@
-//! Rotating the keys that seal values in the table: deliveries are unaffected, and the old keys are no longer needed.
+//! Rotating the keys that seal values in the table: deliveries are unaffected, and the old keys are no longer needed
+//! afterwards.
 
 use std::{cell::Cell, collections::BTreeSet, fs, sync::Arc, time::Duration};
 
@@ -11,10 +12,10 @@ use crate::harness::{
     Api, Behaviour, Bundle, Choice, Entity, Receiver, Settings, Suite, Table, admin, is_signed_by, now,
 };
 
-/// The signing secret of the canary's webhook.
+/// The number of sealed values that belong to the canary: its webhook's signing secret.
 const CANARY: usize = 1;
 
-/// Runs the operator's program, which must succeed; returns its summary.
+/// Runs the operator's program, which must succeed, and returns its summary.
 async fn rotate(bundle: &Bundle, options: &[&str]) -> String {
     admin(bundle, &[&["data-keys", "rotate"], options].concat()).await.done()
 }
@@ -33,7 +34,7 @@ fn current(ring: &Value) -> &str {
     ring["current"].as_str().expect("a ring has a current key")
 }
 
-/// Every value in the table sealed by one of the ring's keys.
+/// Every value in the table that one of the ring's keys sealed.
 async fn sealed_texts(table: &Table, ring: &Value) -> BTreeSet<String> {
     fn collect(value: &Value, ring: &Value, found: &mut BTreeSet<String>) {
         match value {
@@ -54,7 +55,7 @@ fn sealed_by(texts: &BTreeSet<String>, key: &str) -> usize {
     texts.iter().filter(|text| text.starts_with(&format!("{key}."))).count()
 }
 
-/// Publishes until `stop` is set; returns every delivery.
+/// Publishes until `stop` is set, and returns all deliveries.
 async fn publish_until(stop: &Cell<bool>, entity: &Entity) -> Vec<String> {
     let mut deliveries = Vec::new();
     while !stop.get() {
@@ -96,7 +97,7 @@ async fn a_rotation_under_load_breaks_no_signature_and_reseals_everything(suite:
         let delivery = entity.until_status(delivery, &["delivered", "failed"]).await;
         assert_eq!((&delivery["status"], &delivery["attemptCount"]), (&json!("delivered"), &json!(1)), "{delivery:#}");
     }
-    // No delivery was even delayed: a function loads a new key as soon as it encounters it.
+    // No delivery was even delayed, since a function loads a new key as soon as it encounters one.
     let complaints = bundle.logs();
     assert!(!complaints.contains("sealed value cannot be opened"), "{complaints}");
     let received = receiver.everything();
@@ -121,7 +122,7 @@ async fn a_rotation_under_load_breaks_no_signature_and_reseals_everything(suite:
         assert_eq!((ring(&bundle), sealed_texts(&table, &after).await), (after.clone(), texts.clone()), "{options:?}");
     }
 
-    // After a restart, a token that only the new key opens still works.
+    // After a restart, a token that only the new key can open still works.
     assert!(bundle.stop().await.success());
     bundle.start_again(Settings::default()).await;
     let entity = Entity::new(&Api::of(&bundle, &suite.contract), "rotation".to_owned()).await;
@@ -133,7 +134,7 @@ async fn a_rotation_under_load_breaks_no_signature_and_reseals_everything(suite:
 #[contract_test]
 async fn a_stopped_rotation_is_finished_and_unneeded_keys_are_forgotten(suite: Arc<Suite>) {
     let (bundle, _, _permit) = suite.other_bundle(Settings::default()).await;
-    // A bundle with older keys.
+    // Start a bundle with older keys.
     assert!(bundle.stop().await.success());
     let key = |byte: u8| BASE64_STANDARD.encode([byte; 32]);
     let replace_ring =
@@ -150,7 +151,7 @@ async fn a_stopped_rotation_is_finished_and_unneeded_keys_are_forgotten(suite: A
     let hook = Entity::created(entity.post("/webhook"), hook).await;
     entity.link("sim-pkce", Choice::ALLOW).await;
 
-    // The state after a rotation killed after its first write, twenty minutes ago.
+    // A rotation was killed after its first write, twenty minutes ago.
     let second = format!("{}-second", now() - 20 * 60);
     replace_ring(json!({ "current": second, "keys": { "first": key(1), &second: key(2) } }));
     let table = Table::of(&api.env);

@@ -1,4 +1,4 @@
-//! Publish requests repeated after the sweep may have passed their time, and deliveries that have no head yet.
+//! Publish requests that are repeated after the sweep may have passed their time, and deliveries that have no head yet.
 
 use std::{
     collections::HashSet,
@@ -13,7 +13,7 @@ use tokio::time::sleep;
 
 use crate::harness::{Agent, Behaviour, Bus, DueAttempt, Entity, Gate, Receiver, Settings, Suite, announced};
 
-/// The age from which publishing counts as late, with a margin.
+/// The age at which publishing counts as late, plus a margin.
 const LATE: Duration = Duration::from_secs(11);
 /// How long an exchange is delayed, so that it is still running when a late repeated request arrives. The service waits
 /// 15 s for its response.
@@ -45,7 +45,7 @@ async fn a_late_repetition_opens_its_deliveries_and_makes_none_twice(suite: Arc<
         let answer = call.json(&json!({ "type": "booking.created", "data": {} })).answered().await;
         delivery(&answer.json())
     };
-    // The third one's first announcement is lost, so it has no head at the time of the repetition.
+    // The third delivery's first announcement is lost, so the delivery has no head when the request is repeated.
     let webhook = quick.id.clone();
     setup.services.swallow(1, move |call| announced(call).iter().any(|due| due.webhook == webhook));
     let webhook = slow.id.clone();
@@ -71,7 +71,7 @@ async fn a_late_repetition_opens_its_deliveries_and_makes_none_twice(suite: Arc<
     for id in [lost, large] {
         is_attempted_once(id).await;
     }
-    // The messages of the other repetitions have been handled already.
+    // The messages for the other repetitions have already been handled.
     answers.open();
     for id in [first, under_way] {
         is_attempted_once(id).await;

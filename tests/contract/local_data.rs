@@ -85,7 +85,7 @@ async fn inconsistent_data_stop_the_start_and_are_cleaned_on_request(suite: Arc<
 async fn a_full_disk_is_called_so(suite: Arc<Suite>) {
     let _permit = suite.bundle_permit().await;
     let folder = tempfile::tempdir().expect("a temporary folder");
-    // A separate disk of half a megabyte, which is nearly full.
+    // A separate half-megabyte disk that is nearly full.
     let disk =
         "mount -t tmpfs -o size=512k none \"$DATA\" && head -c 450000 /dev/zero > \"$DATA/other\" && exec \"$@\"";
     let unshared = || {

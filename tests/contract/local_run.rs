@@ -1,4 +1,4 @@
-//! `make run` as a program: refusals, settings and exit.
+//! `make run` as a program: refusals, settings and exits.
 
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
@@ -9,7 +9,7 @@ use tokio::time::sleep;
 use crate::harness::{Entity, Settings, Suite, free_port, refused_start, until_gone};
 use nix::sys::signal::Signal;
 
-/// An unused data folder, for as long as the value lives.
+/// A new data folder that exists as long as the value.
 fn unused_folder() -> (tempfile::TempDir, String) {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let path = folder.path().display().to_string();
@@ -59,7 +59,7 @@ async fn data_in_use_are_reported(suite: Arc<Suite>) {
     let data = suite.bundle().data().display().to_string();
     let said = refused_start(&[("PORT", free_port().to_string()), ("DATA", data.clone())]).await;
     assert!(said.contains(&data) && said.contains("DATA="), "{said}");
-    // The bundle using the data is not disturbed.
+    // The bundle that is using the data is not disturbed.
     suite.api.get("/openapi.json").expect(200).await;
     assert!(suite.bundle().data().join("service.env").exists());
 }
@@ -174,7 +174,7 @@ async fn clients_receive_all_that_they_need(suite: Arc<Suite>) {
     }
 }
 
-/// The pauses between requests vary around the idle limit.
+/// The pauses between requests are close to the idle limit, some shorter and some longer.
 #[contract_test]
 async fn an_idle_function_is_ended_without_losing_a_request(suite: Arc<Suite>) {
     const IDLE: u64 = 50;

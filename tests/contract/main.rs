@@ -1,9 +1,9 @@
-//! The contract, over HTTP, against the running bundle: one bundle for most tests, and a separate one for tests that
-//! kill it.
+//! The contract, tested over HTTP against the running bundle: most tests share one bundle, and tests that kill it have
+//! separate ones.
 //!
-//! `cargo test --workspace --test contract` runs all tests, and with `-- receivers::` at its end those whose names
+//! `cargo test --workspace --test contract` runs all tests; with `-- receivers::` at the end, it runs those whose names
 //! contain `receivers::`. Build the service first (`cargo build --package local --package local-functions --bins`). A
-//! test is an async function with the attribute `#[contract_test]`, named after the promise it proves.
+//! test is an async function with the attribute `#[contract_test]`, named after the promise that it proves.
 
 mod access;
 mod addresses;

@@ -1,4 +1,4 @@
-//! Metrics: the numbers in the functions' logs are correct, and identify no customer.
+//! Metrics: the numbers in the functions' logs are correct, and do not identify any customer.
 
 use std::{fs, sync::Arc};
 
@@ -9,14 +9,14 @@ use crate::harness::{
     Agent, Application, Behaviour, Bundle, Choice, Entity, LONG, Receiver, Settings, Suite, delete_secret, until,
 };
 
-/// The lines of a function's log that CloudWatch turns into metrics.
+/// The lines in a function's log that CloudWatch turns into metrics.
 pub fn lines(bundle: &Bundle, function: &str) -> Vec<Value> {
     let log = fs::read_to_string(bundle.data().join(format!("logs/{function}.log"))).unwrap_or_default();
     let lines = log.lines().filter(|line| line.contains("\"_aws\""));
     lines.filter_map(|line| serde_json::from_str(line).ok()).collect()
 }
 
-/// The values of a metric in these lines.
+/// The values that a metric has in these lines.
 pub fn values(lines: &[Value], metric: &str) -> Vec<f64> {
     let values = lines.iter().filter_map(|line| line.get(metric)).flat_map(|value| match value {
         Value::Array(values) => values.clone(),
@@ -150,7 +150,7 @@ async fn a_tool_that_the_service_fails_is_counted_like_an_answer(suite: Arc<Suit
     agent.unavailable("create_webhook", webhook).await;
     let counted = until("the failure is counted", LONG, async || {
         let lines = lines(&bundle, "mcp");
-        // The lines of the audit trail are also metrics.
+        // The audit trail's lines are also metrics.
         (!values(&lines, "ServerErrors").is_empty()).then_some(lines)
     })
     .await;

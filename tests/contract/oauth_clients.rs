@@ -1,5 +1,5 @@
 //! The token issuer, called by third-party libraries as their users call them: each library gets tokens by every
-//! authentication method that it has, and distinguishes a wrong secret from a wrong scope.
+//! authentication method that it supports, and distinguishes a wrong secret from a wrong scope.
 
 use std::sync::Arc;
 
@@ -20,10 +20,10 @@ const BASIC: &str = "client_secret_basic";
 const POST: &str = "client_secret_post";
 const PRIVATE_KEY: &str = "private_key_jwt";
 
-/// The scope of every attempt; it is enough for listing event types.
+/// The scope of every attempt, which is sufficient for listing event types.
 const SCOPE: &str = "integrations.read";
 
-/// An attempt to get a token, by the demo application.
+/// The demo application's attempt to get a token.
 fn attempt(api: &Api, method: &str) -> Value {
     let endpoint = |name: &str| format!("{}/oauth2/{name}", api.address());
     json!({
@@ -39,7 +39,7 @@ fn attempt(api: &Api, method: &str) -> Value {
     })
 }
 
-/// The attempt with one member changed.
+/// This attempt with one member changed.
 fn with(mut attempt: Value, member: &str, value: impl Into<Value>) -> Value {
     attempt[member] = value.into();
     attempt
@@ -108,7 +108,7 @@ async fn the_oauth2_crate_gets_tokens_and_understands_errors(suite: Arc<Suite>) 
     are_right(&suite.api, &outcomes.into()).await;
 }
 
-/// Makes an attempt as the scripts do with their libraries.
+/// Makes an attempt with the `oauth2` crate, as the scripts do with their libraries.
 async fn outcome_with_the_oauth2_crate(attempt: &Value) -> Value {
     let text = |name: &str| attempt[name].as_str().unwrap_or_default().to_owned();
     let client = BasicClient::new(ClientId::new(text("clientId")))
@@ -139,7 +139,7 @@ async fn send(request: HttpRequest) -> Result<HttpResponse, reqwest::Error> {
 /// A new private key as a JWK, and its public half.
 pub fn fresh_key(kid: &str) -> (Value, Value) {
     let pair = EcdsaKeyPair::generate(&ECDSA_P256_SHA256_FIXED_SIGNING).expect("a key");
-    let (x, y) = pair.public_key().as_ref()[1..].split_at(32); // after the 4 of an uncompressed point (SEC 1 §2.3.3)
+    let (x, y) = pair.public_key().as_ref()[1..].split_at(32); // skip the 4 of an uncompressed point (SEC 1 §2.3.3)
     let d = pair.private_key().as_be_bytes().expect("a generated key can be exported");
     let encoded = |bytes: &[u8]| BASE64_URL_SAFE_NO_PAD.encode(bytes);
     let public = json!({ "kty": "EC", "crv": "P-256", "alg": "ES256", "kid": kid, "x": encoded(x), "y": encoded(y) });
@@ -173,7 +173,7 @@ async fn openid_client_authenticates_with_an_ed25519_key(suite: Arc<Suite>) {
     let public = json!({ "kty": "OKP", "crv": "Ed25519", "kid": "edwards", "x": encoded(pair.public_key().as_ref()) });
     let private = with(public.clone(), "d", encoded(seed.as_ref()));
     let entity = suite.entity().await;
-    // The name that the library exports, and the one before RFC 9864.
+    // Use the name that the library exports, and the one from before RFC 9864.
     for public in [with(public.clone(), "alg", "Ed25519"), with(public.clone(), "alg", "EdDSA"), public] {
         let application =
             json!({ "name": "With a key", "scopes": [SCOPE], "publicKeys": [public], "withSecret": false });

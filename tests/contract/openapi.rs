@@ -1,4 +1,4 @@
-//! The contract in machine-readable form: the contract is the same as served, as deployed and as documented.
+//! The contract in machine-readable form is the same as served, as deployed and as documented.
 
 use std::{collections::BTreeSet, fs, sync::Arc};
 
@@ -10,7 +10,7 @@ use crate::harness::{NO_HEAD, SeenMembers, Suite, node, project};
 
 #[contract_test]
 async fn the_document_that_is_served_is_openapi_yaml(suite: Arc<Suite>) {
-    // The deployment replaces the document's sample address with its own.
+    // The deployment replaces the document's sample URL with its own.
     let base_url = &suite.api.env["BASE_URL"];
     let auth_url = &suite.api.env["AUTH_URL"];
     let expected = suite.contract.document.to_string();
@@ -38,7 +38,7 @@ async fn openapi_yaml_has_exactly_the_routes_that_are_deployed(suite: Arc<Suite>
     assert_eq!(documented, deployed);
 }
 
-/// At the end of a run of all tests, the harness checks this for all responses.
+/// After a run of all tests, the harness checks this for all responses.
 #[contract_test]
 async fn a_member_that_every_response_has_is_found_unless_it_is_required(_: Arc<Suite>) {
     let page = json!({ "type": "object", "properties": { "items": { "type": "array", "items": {
@@ -126,7 +126,7 @@ async fn hey_api_orval_zod_and_modelina_generate_from_the_served_documents(suite
     assert_eq!(generated["complaints"], "", "the generated clients do not compile");
     let names: BTreeSet<_> =
         generated["names"].as_array().expect("a list").iter().filter_map(|name| name.as_str()).collect();
-    // Modelina has no name for an inline object of a schema.
+    // Modelina cannot name an inline object within a schema.
     let unnamed: Vec<_> = names.iter().filter(|name| name.starts_with("AnonymousSchema")).collect();
     assert!(10 * unnamed.len() < names.len(), "{unnamed:?} of {} models", names.len());
     for name in ["BookingCreated", "BookingCreatedData", "Booking", "Money"] {
@@ -149,7 +149,7 @@ async fn ajv_in_strict_mode_compiles_every_schema_of_an_event_and_accepts_its_sa
     assert_eq!(checked["complaints"], json!([]));
 }
 
-/// An operation's declaration.
+/// The declaration of an operation.
 fn declared<'a>(suite: &'a Suite, id: &str) -> &'a Value {
     let operation = suite.contract.operations().into_iter().find(|operation| operation.id == id);
     let operation = operation.unwrap_or_else(|| panic!("there is no operation {id}"));
@@ -166,7 +166,7 @@ async fn the_operations_of_the_specification_declare_every_status_that_it_lists(
     }
 }
 
-/// Collects every example in the document with its location and schema.
+/// Collects every example in the document, with its location and schema.
 fn each_with_examples<'a>(value: &'a Value, place: &str, found: &mut Vec<(String, &'a Value, &'a Value)>) {
     if let Some(members) = value.as_object() {
         if let Some(schema) = members.get("schema") {
@@ -249,7 +249,7 @@ async fn every_problem_is_declared_with_its_kinds(suite: Arc<Suite>) {
 }
 
 /// Collects every schema in the document with its path: components, parameters, bodies and responses, and the schemas
-/// in them.
+/// within them.
 fn each_schema<'a>(value: &'a Value, place: &str, is_schema: bool, found: &mut Vec<(String, &'a Value)>) {
     if is_schema {
         found.push((place.to_owned(), value));
@@ -287,7 +287,7 @@ fn schemas(suite: &Suite) -> Vec<(String, &Value)> {
     found
 }
 
-/// The schemas that parts of the document refer to: those for requests or those for responses.
+/// The schemas that part of the document refers to, either for requests or for responses.
 fn reached<'a>(suite: &'a Suite, part: &str) -> BTreeSet<&'a str> {
     let operations = suite.contract.operations();
     let mut reached = BTreeSet::new();
@@ -297,7 +297,7 @@ fn reached<'a>(suite: &'a Suite, part: &str) -> BTreeSet<&'a str> {
     loop {
         let mut further = reached.clone();
         for reference in &reached {
-            // Other references are in an example that is itself a schema.
+            // Other references are within an example that is itself a schema.
             if reference.starts_with("#/components/") {
                 let component = suite.contract.document.pointer(reference.trim_start_matches('#'));
                 references(component.expect("the target of a reference exists"), &mut further);
@@ -310,7 +310,7 @@ fn reached<'a>(suite: &'a Suite, part: &str) -> BTreeSet<&'a str> {
     }
 }
 
-/// The schemas in one of these components.
+/// The schemas that these components contain.
 fn schemas_of<'a>(suite: &'a Suite, components: &BTreeSet<&str>) -> Vec<(String, &'a Value)> {
     let mut found = Vec::new();
     for reference in components.iter().filter(|reference| reference.starts_with("#/components/schemas/")) {
@@ -333,7 +333,7 @@ async fn no_schema_is_composed_in_a_way_that_generators_drop(suite: Arc<Suite>) 
     }
 }
 
-/// openapi-generator takes the name of a variable for an address, and Python's clients match a pattern from the start.
+/// openapi-generator mistakes a variable's name for a URL, and Python's clients match a pattern only from the start.
 #[contract_test]
 async fn servers_and_patterns_are_as_generated_clients_need_them(suite: Arc<Suite>) {
     let text = suite.contract.document.to_string();
@@ -341,13 +341,14 @@ async fn servers_and_patterns_are_as_generated_clients_need_them(suite: Arc<Suit
     for (place, schema) in schemas(&suite) {
         if let Some(pattern) = schema["pattern"].as_str() {
             assert!(pattern.starts_with('^'), "{place}: {pattern}");
-            // A generated C# client compares the pattern with a time, not with a string, and does not compile.
+            // A generated C# client would compare the pattern with a time instead of a string, and would not compile.
             assert_ne!(schema["format"], "date-time", "{place}");
         }
     }
 }
 
-/// A generator may create a client class for each tag, and the requests to clients' endpoints must not replace one.
+/// A generator may create a client class for each tag, and the requests to clients' endpoints must not replace such a
+/// class.
 #[contract_test]
 async fn requests_to_clients_have_a_separate_tag(suite: Arc<Suite>) {
     let document = &suite.contract.document;

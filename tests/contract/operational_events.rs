@@ -1,4 +1,4 @@
-//! Operational events about webhooks: published once, to every subscribed webhook except the one they are about, and
+//! Operational events about webhooks: published once, to every subscribed webhook except the one that they concern, and
 //! never in an endless loop.
 
 use std::{collections::BTreeSet, sync::Arc};
@@ -14,22 +14,22 @@ use crate::{
     sweep::{LONG_AGO, overdue},
 };
 
-/// Creates a webhook for some types of event.
+/// Creates a webhook for some event types.
 async fn hook_for(entity: &Entity, url: &str, kinds: &[&str]) -> Hook {
     entity.hook_with(json!({ "name": format!("for {kinds:?}"), "eventUrl": url, "eventList": kinds })).await
 }
 
-/// Waits until none of the entity's events is in the outbox and every delivery is final; returns its deliveries' heads.
+/// Waits until none of the entity's events is in the outbox and every delivery is final; returns the deliveries' heads.
 async fn until_quiet(suite: &Suite, entity: &Entity) -> Vec<Value> {
     until("nothing is due any more", LONG, async || {
-        // A scan misses an event that leaves the outbox in the meantime; the next one finds it.
+        // A scan misses an event that leaves the outbox during the scan; the next scan finds it.
         quiet(suite, entity).await?;
         quiet(suite, entity).await
     })
     .await
 }
 
-/// The heads of the entity's deliveries, if none is open in this scan.
+/// The heads of the entity's deliveries, if this scan finds none open.
 async fn quiet(suite: &Suite, entity: &Entity) -> Option<Vec<Value>> {
     let mut items = suite.table().scan().await;
     items.retain(|item| item["ownerIdentifier"]["S"] == entity.id.as_str());
@@ -63,7 +63,7 @@ async fn a_failing_webhook_is_announced_once_an_hour_while_it_fails(suite: Arc<S
     entity.until_status(&healing, &["delivered"]).await;
     until_health(&entity, &failing, "healthy").await;
 
-    // The next failure streak begins within the hour: it is recorded but not yet announced.
+    // The next failure streak begins within the hour, so it is recorded but not announced yet.
     receiver.on("/failing", [Behaviour::status(500)]);
     fails(&entity, &failing).await;
     until_quiet(&suite, &entity).await;
@@ -84,7 +84,7 @@ async fn a_failing_webhook_is_announced_once_an_hour_while_it_fails(suite: Arc<S
     assert!(types.iter().all(|kind| kind == "booking.created"), "the webhook received events about itself: {types:?}");
 }
 
-/// Makes two deliveries fail: more than five failed attempts in a row.
+/// Makes two deliveries fail, which causes more than five failed attempts in a row.
 async fn fails(entity: &Entity, hook: &Hook) {
     for _ in 0..2 {
         let id = entity.publish(json!({})).await;
@@ -100,7 +100,7 @@ async fn until_health(entity: &Entity, hook: &Hook, health: &str) {
     .await;
 }
 
-/// The data of an event about a failing webhook.
+/// The data in an event about a failing webhook.
 fn announced(failing: &Hook, event: &Value) -> Value {
     assert_eq!(event["type"], "webhook.failing");
     let data = &event["data"];
@@ -116,8 +116,8 @@ fn announced(failing: &Hook, event: &Value) -> Value {
     data.clone()
 }
 
-/// Every webhook subscribes to every event. When each failing webhook was announced to all others, the number of events
-/// grew quadratically with the number of webhooks.
+/// Every webhook subscribes to every event. If each failing webhook were announced to all others, the number of events
+/// would grow quadratically with the number of webhooks.
 #[contract_test]
 async fn many_failing_webhooks_cause_events_in_proportion_to_their_number(suite: Arc<Suite>) {
     const HOOKS: usize = 24;
@@ -146,7 +146,7 @@ async fn many_failing_webhooks_cause_events_in_proportion_to_their_number(suite:
     assert_eq!(deliveries_of("booking.created"), EVENTS * HOOKS);
     let failing = deliveries_of("webhook.failing");
     assert!((1..HOOKS).contains(&failing), "one event lists all failing webhooks, but {failing} were sent");
-    // The test may begin in one hour of the clock and end in the next.
+    // The test may begin in one hour on the clock and end in the next.
     let exhausted = deliveries_of("webhook.delivery.exhausted");
     assert!(exhausted <= 2 * 10 * (HOOKS - 1), "{exhausted} deliveries of webhook.delivery.exhausted");
 }
@@ -192,8 +192,8 @@ async fn a_delivery_that_fails_for_good_is_announced(suite: Arc<Suite>) {
     assert_eq!(receiver.received("/listener").len(), 1);
 }
 
-/// The attempts of a delivery that used up its schedule. If the machine stalls for as long as a claim lasts, there is
-/// also an interrupted one.
+/// The number of attempts of a delivery that has used up its schedule. If the machine stalls for as long as a claim
+/// lasts, there is an interrupted attempt as well.
 fn completed(delivery: &Value) -> usize {
     let attempts = delivery["attempts"].as_array().expect("openapi.yaml says so");
     attempts.iter().filter(|attempt| attempt["errorCode"] != "interrupted").count()
@@ -221,11 +221,11 @@ async fn two_failing_webhooks_do_not_announce_each_other_without_end(suite: Arc<
         })
         .collect();
     sent.sort_unstable();
-    // One webhook gets the hour's only event, about the other.
+    // One webhook gets the hour's only event, which is about the other.
     let failing = sent.iter().position(|(_, kind, _)| *kind == "webhook.failing").expect("one is announced");
     let (informed, _, status) = sent.remove(failing);
     assert!([&one, &two].iter().any(|hook| hook.id == informed) && status == "failed");
-    // Each gets the events, plus one about the other's exhausted delivery.
+    // Each webhook gets the events, plus one about the other's exhausted delivery.
     let mut expected: Vec<(&str, &str, &str)> = [&one, &two]
         .into_iter()
         .flat_map(|hook| {
@@ -251,7 +251,7 @@ async fn many_deliveries_that_fail_at_once_are_announced_once_and_all_recorded(s
         attempts += delivery["attempts"].as_array().expect("openapi.yaml says so").len();
     }
     until_quiet(&suite, &entity).await;
-    // The endpoint may or may not have got an interrupted attempt's request.
+    // The endpoint may or may not have received the request of an interrupted attempt.
     let received = receiver.received("/failing").len();
     assert!((3 * EVENTS..=attempts).contains(&received), "{received} requests, {attempts} attempts");
     assert_eq!(receiver.received("/listener").len(), 1);
@@ -289,7 +289,7 @@ async fn attempts_of_operational_events_change_no_health_and_set_off_no_event(su
     let all = ["webhook.failing", "webhook.disabled", "webhook.delivery.exhausted"];
     hook_for(&entity, &receiver.on("/all", [Behaviour::status(200)]), &all).await;
     let mut events = 0;
-    // A 410 to an operational event disables the webhook; if the table is slow, the next one does.
+    // Responding to an operational event with 410 disables the webhook; if the table is slow, the next 410 does.
     while events == 0 || entity.listed(&gone_too).await["enabled"] != false {
         disable_another(&entity, &receiver).await;
         events += 1;
@@ -316,7 +316,7 @@ async fn an_operational_event_waits_for_an_open_breaker_and_is_not_its_probe(sui
         let mut items = table.scan().await;
         items.retain(|item| stored::is_head(item) && item["webhookIdentifier"]["S"] == *listener.id);
         let head = items.pop()?;
-        // A worker's lease would be shorter.
+        // A worker's lease would be shorter than this.
         (head["claimableAt"]["S"].as_str()? >= end.as_str()).then_some(head)
     })
     .await;
@@ -334,8 +334,8 @@ async fn an_operational_event_waits_for_an_open_breaker_and_is_not_its_probe(sui
     assert_eq!(entity.listed(&listener).await["health"], "open");
 }
 
-/// Ten webhooks that subscribe to every event, whose endpoints repeatedly fail five times and recover, and six events.
-/// They once caused an endless loop of requests, since operational events caused each other.
+/// Ten webhooks subscribe to every event, their endpoints repeatedly fail five times and recover, and there are six
+/// events. This once caused an endless loop of requests, since operational events caused each other.
 #[contract_test]
 async fn ten_webhooks_that_fail_and_recover_cost_their_neighbours_nothing(suite: Arc<Suite>) {
     const HOOKS: usize = 10;
@@ -360,8 +360,8 @@ async fn ten_webhooks_that_fail_and_recover_cost_their_neighbours_nothing(suite:
     neighbour.until_gone(&gone).await;
     until("the neighbour is sent its event", LONG, async || receiver.received("/neighbour-listener").pop()).await;
 
-    // Each event goes to every webhook except the one it is about, and each delivery has three attempts. An endless
-    // loop would exceed any number.
+    // Each event goes to every webhook except the one that it concerns, and each delivery has three attempts. An
+    // endless loop would exceed any number.
     let bound = |events: usize| 3 * (HOOKS * EVENTS + events * (HOOKS - 1));
     let heads = until("nothing is due any more", LONG, async || {
         assert!(to_hooks() <= bound(1 + 2 * HOOKS), "{} requests so far, and more follow", to_hooks());

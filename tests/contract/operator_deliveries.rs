@@ -1,4 +1,5 @@
-//! One delivery from the terminal: an operator knows its identifier, but has neither its owner's name nor a token.
+//! Inspecting one delivery from the terminal: an operator knows its identifier, but has neither its owner's name nor a
+//! token.
 
 use std::sync::Arc;
 

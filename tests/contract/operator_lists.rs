@@ -25,7 +25,7 @@ async fn all_applications_of_a_deployment_are_listed(suite: Arc<Suite>) {
         let body = json!({ "name": "Listed", "scopes": ["mcp.read"] });
         made.push(entity.post("/application").json(&body).expect(201).await.json());
     }
-    // No managing entity lists this application.
+    // This application does not appear in any managing entity's list.
     let create = ["application", "create", "--json", "--name", "Everywhere", "--entity", "*", "--may-publish"];
     made.push(suite.admin(&create).await.json());
 

@@ -1,5 +1,5 @@
-//! Order by subject: an ordered webhook gets a subject's deliveries one after another, in the order in which their
-//! events were accepted. Each delivery waits until the previous one is final, and names it.
+//! Order by subject: an ordered webhook gets a subject's deliveries one at a time, in the order in which their events
+//! were accepted. Each delivery waits until the previous one is final, and shows which one it is waiting for.
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
@@ -16,20 +16,20 @@ use crate::{
     },
 };
 
-/// A time after the end of any test.
+/// A time after any test has ended.
 const NEVER: &str = "2099-01-01T00:00:00.000Z";
 
-/// Readers in these tests hold a delivery for ten minutes, longer than any test waits.
+/// In these tests, readers hold a delivery for ten minutes, longer than any test waits.
 fn held() -> Value {
     json!({ "visibility": 600 })
 }
 
-/// A response that puts a delivery on hold for ten minutes, unless a person resends it.
+/// A response that postpones a delivery for ten minutes, unless a person resends it.
 pub fn later() -> Behaviour {
     Behaviour::answer(503, &[("Retry-After", "600")], "")
 }
 
-/// A webhook for these types, with order by subject.
+/// A webhook for these types that uses order by subject.
 pub async fn ordered(entity: &Entity, url: &str, types: &[&str]) -> Hook {
     let body = json!({ "name": "ordered", "eventUrl": url, "eventList": types, "order": "subject" });
     entity.hook_with(body).await
@@ -63,7 +63,7 @@ pub async fn about(entity: &Entity, subject: &str) -> String {
     deliveries.into_values().next().expect("one")
 }
 
-/// Waits until a delivery is waiting for this one.
+/// Waits until the first of these deliveries is waiting for the second.
 pub async fn until_held_by(entity: &Entity, id: &str, before: &str) -> Value {
     let is_held = |shown: &Value| shown["heldBy"] == before;
     let shown = entity.until_delivery(id, &format!("waits for {before}"), is_held).await;
@@ -72,18 +72,18 @@ pub async fn until_held_by(entity: &Entity, id: &str, before: &str) -> Value {
     shown
 }
 
-/// Moves the dispatcher's next check of a held delivery to a time that is never reached. From now on, the held delivery
-/// can be woken only when the delivery before it ends.
+/// Moves the dispatcher's next check of a held delivery to a time that is never reached. From now on, only the previous
+/// delivery's end can wake the held delivery.
 async fn without_looks(table: &Table, id: &str) {
-    // While a dispatcher is checking it, it has a lease, and gets another time afterwards. From the first change on, it
-    // cannot be claimed.
+    // While a dispatcher is checking the delivery, it has a lease, after which it gets another time. From the first
+    // change on, it cannot be claimed.
     for attribute in ["claimableAt", "dueAt"] {
         let moved = async || table.set_of_head(id, attribute, NEVER).await.then_some(());
         until("no dispatcher looks at the delivery", LONG, moved).await;
     }
 }
 
-/// Publishes an event, and waits until its first attempt has failed. The receiver has [`later`] as the next behaviour.
+/// Publishes an event, and waits until its first attempt has failed. The receiver's next behaviour is [`later`].
 async fn poisoned(entity: &Entity, subject: &str) -> String {
     let id = about(entity, subject).await;
     entity.until_status(&id, &["retrying"]).await;
@@ -94,7 +94,7 @@ pub async fn resend(entity: &Entity, id: &str) {
     entity.post(&format!("/webhook/delivery/{id}/resend")).expect(202).await;
 }
 
-/// Waits until the deliveries are delivered, and returns the deliveries of all requests to this path, in order.
+/// Waits until these deliveries have succeeded, and returns the deliveries of all requests to this path, in order.
 async fn delivered(entity: &Entity, receiver: &Receiver, path: &str, ids: &[&str]) -> Vec<String> {
     for id in ids {
         let shown = entity.until_status(id, &["delivered", "failed", "cancelled"]).await;

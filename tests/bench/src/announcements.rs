@@ -1,5 +1,5 @@
-//! A queue for a function that is measured alone: it takes the function's messages, counts its calls, and forwards the
-//! messages in Lambda's format. <https://docs.aws.amazon.com/lambda/latest/dg/with-sqs.html>
+//! A queue for a function that is measured alone: it receives the function's messages, counts its calls, and forwards
+//! the messages in Lambda's format. <https://docs.aws.amazon.com/lambda/latest/dg/with-sqs.html>
 
 use std::{
     collections::VecDeque,
@@ -20,7 +20,7 @@ use axum::{
 use serde_json::{Map, Value, json};
 use tokio::net::TcpListener;
 
-/// The queue's name in its ARN and its address.
+/// The queue's name in its ARN and its URL.
 const NAME: &str = "quick";
 
 /// An emulated queue.
@@ -56,7 +56,7 @@ impl Announcements {
         self.shared.calls.load(Ordering::Relaxed)
     }
 
-    /// The next `size` messages as an invocation's event.
+    /// The next `size` messages, as the event of an invocation.
     pub fn batch(&self, size: usize) -> Result<String, String> {
         let mut messages = self.shared.messages.lock().expect("no holder panics");
         if messages.len() < size {
@@ -66,7 +66,7 @@ impl Announcements {
     }
 }
 
-/// An answer in SQS's JSON protocol.
+/// A response in SQS's JSON protocol.
 type Answer = ([(HeaderName, &'static str); 1], String);
 
 async fn answer(State(shared): State<Arc<Shared>>, headers: HeaderMap, request: Bytes) -> Answer {
@@ -82,7 +82,7 @@ async fn answer(State(shared): State<Arc<Shared>>, headers: HeaderMap, request: 
     ([(CONTENT_TYPE, "application/x-amz-json-1.0")], body.to_string())
 }
 
-/// A message in Lambda's format.
+/// A message, in the format of Lambda's event.
 fn record(entry: &Value) -> Value {
     let attributes = entry["MessageAttributes"].as_object().into_iter().flatten();
     let attributes: Map<_, _> = attributes.map(|(name, value)| (name.clone(), attribute(value))).collect();

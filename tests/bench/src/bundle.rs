@@ -1,4 +1,5 @@
-//! A running bundle with its table and secrets, which is measured itself or is the environment of a measured function.
+//! A running bundle with its table and secrets, which is either measured itself or provides a measured function's
+//! environment.
 
 use std::{
     collections::HashMap,
@@ -22,9 +23,9 @@ use crate::{counting_proxy::CountingProxy, load::Target, reader::Feed};
 /// A running bundle, its variables and tokens.
 pub struct Bundle {
     env: HashMap<String, String>,
-    /// A token of the demo application.
+    /// The demo application's token.
     pub token: String,
-    /// A token of the platform's application, which may act for every managing entity.
+    /// The platform application's token, which is valid for every managing entity.
     pub platform_token: String,
     /// The id of the main process.
     pub process_id: u32,
@@ -38,7 +39,7 @@ pub struct Bundle {
 pub struct BundleSettings<'a> {
     /// The geo-IP configuration, if any.
     pub geo_ip: Option<&'a Value>,
-    /// Functions that run as release builds. The others run as debug builds.
+    /// The functions that run as release builds. All others run as debug builds.
     pub release: &'a [&'a str],
     pub variables: &'a [(&'a str, &'a str)],
     /// A proxy between the functions and the table.
@@ -66,9 +67,9 @@ impl Bundle {
             proxy.forward_to(&format!("http://127.0.0.1:{port}"));
             command.args(["--table-port", &port.to_string(), "--functions-table", &proxy.address]);
         }
-        // The made-up bookings do not conform to their schema, so each would cause warnings.
+        // The made-up bookings do not conform to their schema, so each would cause a warning.
         command.env("EVENT_VALIDATION", "off");
-        // Functions must not stop when idle, so that their processor time can be measured.
+        // Functions must keep running when idle, so that their processor time can be measured.
         command.args(["--function-idle", "24h"]).envs(settings.variables.iter().copied());
         let mut process = command.stdin(Stdio::piped()).stderr(Stdio::null()).kill_on_drop(true).spawn()?;
         let file = data.join("service.env");
@@ -92,7 +93,7 @@ impl Bundle {
         Ok(bundle)
     }
 
-    /// A new token of the demo application.
+    /// A new token for the demo application.
     pub async fn token(&self) -> Result<String, Box<dyn Error>> {
         self.token_of("CLIENT").await
     }
@@ -104,7 +105,7 @@ impl Bundle {
         Ok(answer["access_token"].as_str().ok_or("no token")?.to_owned())
     }
 
-    /// The folder of the functions' logs.
+    /// The folder that contains the functions' logs.
     pub fn logs(&self) -> PathBuf {
         self.folder.path().join("data/logs")
     }
@@ -114,7 +115,7 @@ impl Bundle {
         AwsCaller::new(self.var("AWS_ACCESS_KEY_ID"), self.var("AWS_SECRET_ACCESS_KEY"))
     }
 
-    /// A variable of `service.env`.
+    /// The value of a variable in `service.env`.
     pub fn var(&self, name: &str) -> &str {
         self.env.get(name).map(String::as_str).unwrap_or_default()
     }
@@ -130,7 +131,7 @@ impl Bundle {
     }
 
     /// Creates a webhook and publishes one event with 500 bytes of text to it; returns the delivery's identifier. The
-    /// endpoint is a closed port, so the delivery gets a failed attempt.
+    /// endpoint is a closed port, so the delivery has a failed attempt.
     pub async fn publish_one(&self) -> Result<String, Box<dyn Error>> {
         let entity = self.var("MANAGING_ENTITY");
         self.hook(entity, "http://127.0.0.1:1/").await?;
@@ -139,7 +140,7 @@ impl Bundle {
         Ok(published["deliveries"][0]["deliveryIdentifier"].as_str().ok_or("no delivery")?.to_owned())
     }
 
-    /// The path at which the platform publishes events for a managing entity.
+    /// The path on which the platform publishes events for a managing entity.
     pub fn target(&self, entity: &str) -> Target {
         Target {
             address: self.var("BASE_URL").to_owned(),
@@ -164,17 +165,17 @@ impl Bundle {
         Ok(Feed::new(Target { path, ..self.target(entity) }))
     }
 
-    /// Reads a resource of a managing entity.
+    /// Reads one of a managing entity's resources.
     pub async fn get(&self, entity: &str, path: &str) -> Result<Value, Box<dyn Error>> {
         self.answer(self.http.get(self.address(entity, path))).await
     }
 
-    /// Posts a request for a managing entity.
+    /// Posts a request on behalf of a managing entity.
     pub async fn post(&self, entity: &str, path: &str, body: &Value) -> Result<Value, Box<dyn Error>> {
         self.answer(self.http.post(self.address(entity, path)).json(body)).await
     }
 
-    /// Removes a resource of a managing entity.
+    /// Removes one of a managing entity's resources.
     pub async fn delete(&self, entity: &str, path: &str) -> Result<Value, Box<dyn Error>> {
         self.answer(self.http.delete(self.address(entity, path))).await
     }
@@ -188,7 +189,7 @@ impl Bundle {
         Ok(serde_json::from_str(&answer.error_for_status()?.text().await?)?)
     }
 
-    /// A deployed function's environment.
+    /// The environment of a deployed function.
     pub fn function_env(&self) -> Vec<(&str, &str)> {
         vec![
             ("AWS_REGION", "us-east-1"),
@@ -201,7 +202,7 @@ impl Bundle {
             ("AUTH_URL", self.var("AUTH_URL")),
             ("ENVIRONMENT", self.var("ENVIRONMENT")),
             ("SECRETS_PREFIX", "waypost/local/"),
-            // `mcp` requires these variables at startup, although it sends no message in the bench.
+            // `mcp` requires these variables at startup, although the bench makes it send no messages.
             ("QUEUE_URL", self.var("SERVICES_ENDPOINT")),
             ("SLOW_QUEUE_URL", self.var("SERVICES_ENDPOINT")),
             ("AWS_LAMBDA_FUNCTION_NAME", "bench"),
@@ -214,7 +215,7 @@ impl Bundle {
 /// The media type of forms.
 pub const FORM: &str = "application/x-www-form-urlencoded";
 
-/// Links all functions into a folder: these as release builds, the others as the common program of `make run`.
+/// Links all functions into a folder: these as release builds, the others as the program that `make run` uses.
 fn link_functions(folder: &Path, release: &[&str]) -> Result<(), Box<dyn Error>> {
     fs::create_dir(folder)?;
     for family in fs::read_dir("functions")? {

@@ -1,4 +1,4 @@
-//! AWS and an endpoint for a function that is measured alone, behind TLS and a network with round trips.
+//! AWS and an endpoint for a function that is measured alone, behind TLS and a network with emulated round trips.
 
 use std::{error::Error, fs, net::SocketAddr, path::PathBuf, time::Duration};
 
@@ -16,13 +16,13 @@ pub struct Cloud {
     to_table: Way,
     to_queue: Way,
     to_secrets: Way,
-    /// Without delay, regardless of the round trip to AWS.
+    /// The path to the endpoint, which has no delay, regardless of the round trip to AWS.
     to_endpoint: Way,
     authority: PathBuf,
     _folder: TempDir,
 }
 
-/// A network that ends in TLS.
+/// A network path that ends in TLS.
 struct Way {
     network: Network,
     _front: TlsFront,
@@ -40,7 +40,7 @@ impl Way {
 }
 
 impl Cloud {
-    /// Starts a cloud in front of the table and the secrets of a bundle.
+    /// Starts a cloud in front of a bundle's table and secrets.
     pub async fn before(bundle: &Bundle) -> Result<Self, Box<dyn Error>> {
         let authority = Authority::new();
         let folder = tempfile::tempdir()?;
@@ -64,12 +64,12 @@ impl Cloud {
         })
     }
 
-    /// The address of an endpoint that responds at once.
+    /// The address of an endpoint that responds immediately.
     pub fn endpoint(&self) -> String {
         self.to_endpoint.address()
     }
 
-    /// Sets the round trip to table, queue and secrets.
+    /// Sets the duration of a round trip to the table, queue and secrets.
     pub fn set_round_trip(&self, time: Duration) {
         for way in [&self.to_table, &self.to_queue, &self.to_secrets] {
             way.network.set_round_trip(time);
@@ -82,7 +82,7 @@ impl Cloud {
         [aws.map(|way| way.network.connections()).iter().sum(), self.to_endpoint.network.connections()]
     }
 
-    /// The mean delay of a table call beyond the round trip.
+    /// The mean delay of a table call, in excess of the round trip.
     pub fn lateness(&self) -> Duration {
         self.to_table.network.lateness()
     }

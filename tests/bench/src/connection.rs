@@ -23,7 +23,7 @@ pub fn in_words(error: Box<dyn Error + Send + Sync>) -> String {
     error.to_string()
 }
 
-/// The timeout for an answer.
+/// The timeout for a response.
 const LIMIT: Duration = Duration::from_secs(60);
 
 /// An open connection to one server.
@@ -32,11 +32,11 @@ pub struct Connection {
     sender: SendRequest<Full<Bytes>>,
 }
 
-/// An answer and its duration.
+/// A response, and how long it took.
 pub struct TimedResponse {
     pub status: StatusCode,
     pub body: Bytes,
-    /// From the first byte sent to the last one received.
+    /// The time from the first byte sent to the last byte received.
     pub time: Duration,
 }
 
@@ -55,7 +55,7 @@ impl Connection {
         Ok(Self { server, sender })
     }
 
-    /// Posts a body, and reads the whole answer.
+    /// Posts a body, and reads the whole response.
     pub async fn post(
         &mut self,
         path: &str,

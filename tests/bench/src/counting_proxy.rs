@@ -1,5 +1,5 @@
 //! A proxy in front of the table that counts requests and the capacity units that DynamoDB would bill. It adds
-//! `ReturnConsumedCapacity` to each request and sums up the capacity units of the table and its indexes.
+//! `ReturnConsumedCapacity` to each request and sums the capacity units used by the table and its indexes.
 //! <https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_ConsumedCapacity.html>
 
 use std::{
@@ -41,21 +41,21 @@ struct Shared {
     counted: Mutex<Counted>,
 }
 
-/// The counts, by operation.
+/// The counts for each operation.
 pub type Counted = BTreeMap<String, Count>;
 
 /// The requests and the cost of one operation.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Count {
     pub requests: u64,
-    /// The number of statements, keys or items in them.
+    /// The number of statements, keys or items in the requests.
     pub parts: u64,
     pub writes: f64,
     pub reads: f64,
 }
 
 impl CountingProxy {
-    /// Starts a proxy, which responds once it knows the table's address.
+    /// Starts a proxy, which does not respond until it knows the table's address.
     pub async fn start() -> Result<Self, Box<dyn Error>> {
         let listener = TcpListener::bind("127.0.0.1:0").await?;
         let address = format!("http://{}", listener.local_addr()?);
@@ -67,18 +67,18 @@ impl CountingProxy {
         Ok(Self { address, shared })
     }
 
-    /// Sets the table's current or future address; later calls have no effect.
+    /// Sets the table's current or future address; further calls have no effect.
     pub fn forward_to(&self, table: &str) {
         self.shared.table.get_or_init(|| table.to_owned());
     }
 
-    /// Sets the credentials for signing changed requests, whose original signatures are no longer valid. Without
-    /// credentials, the proxy does not change requests and counts no capacity units.
+    /// Sets the credentials for signing requests that the proxy has changed, since the original signatures are no
+    /// longer valid. Without credentials, the proxy does not change requests and counts no capacity units.
     pub fn sign_as(&self, caller: AwsCaller) {
         self.shared.caller.get_or_init(|| caller);
     }
 
-    /// The counts since the last call.
+    /// The counts since the previous call.
     pub fn take(&self) -> Counted {
         std::mem::take(&mut *self.shared.counted())
     }
@@ -132,11 +132,11 @@ async fn forward(State(shared): State<Arc<Shared>>, headers: HeaderMap, body: By
     *unit += units;
     drop(counted);
     headers.remove(CONTENT_LENGTH);
-    // The checksum still matches the unchanged body.
+    // The body is unchanged, so its checksum still matches.
     (status, headers, Body::from(body)).into_response()
 }
 
-/// The sum over all tables. A table's units include those of its indexes.
+/// The units used by all tables. A table's units include those of its indexes.
 fn units(consumed: &Value) -> f64 {
     match consumed {
         Value::Array(tables) => tables.iter().map(units).sum(),
@@ -161,7 +161,7 @@ fn parts(request: &Value) -> u64 {
     (list(&request["Statements"]) + list(&request["TransactItems"]) + items).max(1).try_into().unwrap_or(u64::MAX)
 }
 
-/// The operation, with its statements' verbs or its query's index.
+/// The operation's name, with its statements' verbs or its query's index.
 fn name(operation: &str, request: &Value) -> String {
     let mut verbs: Vec<&str> =
         statements(request).filter_map(|statement| statement.split_whitespace().next()).collect();

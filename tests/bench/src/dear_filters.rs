@@ -9,18 +9,18 @@ use crate::{
     growth::{Growth, REQUESTS, timed},
 };
 
-/// Maximum number of webhooks per entity.
+/// The maximum number of webhooks per entity.
 const WEBHOOKS: usize = 200;
-/// Maximum number of values in a filter.
+/// The maximum number of values in a filter.
 const ALTERNATIVES: usize = 100;
-/// Elements that every alternative is compared with. All filters together use nearly all the steps allowed for an
-/// event; with more elements, they would let the event pass.
+/// The number of elements that every alternative is compared with. Together, the filters use nearly all the steps
+/// allowed for an event; with more elements, they would let the event pass.
 const COMPARED: usize = 240;
-/// Elements that are only parsed. They bring the event to 252 KB.
+/// The number of elements that are only parsed. They increase the event to 252 KB.
 const PARSED: usize = 125_000;
 
 /// Measures a small event and the largest one, without webhooks and with expensive filters. No filter lets the events
-/// pass, so the difference is the time taken to read the webhooks and, for the large event, to apply the filters.
+/// pass, so the difference is the time spent reading the webhooks and, for the large event, applying the filters.
 pub async fn measure(bundle: &Bundle) -> Result<Vec<Growth>, Box<dyn Error>> {
     let small = json!({ "a": [] });
     let large = json!({ "a": vec!["1"; COMPARED], "rest": vec![0; PARSED] });
@@ -42,7 +42,7 @@ pub async fn measure(bundle: &Bundle) -> Result<Vec<Growth>, Box<dyn Error>> {
     Ok(all)
 }
 
-/// A webhook whose filter differs from all others.
+/// A webhook whose filter differs from those of all others.
 fn webhook(number: usize) -> Value {
     let limit = |at: usize| -i64::try_from(number * ALTERNATIVES + at).unwrap_or(i64::MAX);
     let alternatives: Vec<_> = (0..ALTERNATIVES).map(|at| json!({ "a": [{ "numeric": ["<", limit(at)] }] })).collect();

@@ -21,33 +21,33 @@ use crate::{
     usage::{OURS, Usage, resident},
 };
 
-/// Maximum duration of publishing at full load.
+/// The maximum duration of publishing at full load.
 const LIMIT: Duration = Duration::from_secs(10);
 const IDLE: Duration = Duration::from_secs(10);
 /// The number of deliveries of each kind to count.
 const COUNTED: usize = 100;
 const COUNTED_AT_ONCE: usize = 2_000;
-/// The time allowed for the writes after an arrival.
+/// The time allowed for the writes that follow an arrival.
 const SETTLING: Duration = Duration::from_secs(1);
 /// A run at full load whose stages are measured.
 const STAGED: Load = Load::Full(1_000, LIMIT);
-/// Three retries, as early as the contract allows.
+/// Three retries, each as early as the contract allows.
 const RETRIES: &str = "0s,1s,1s,1s";
 
-/// A run, and each process's processor time during it.
+/// A run, and the processor time that each process used during it.
 pub struct Measured {
     pub run: Run,
     pub usage: Usage,
 }
 
-/// The stages of a run, and a second run without the stages' log lines, which gives the functions' processor time.
+/// A run's stages, and a second run without the stages' log lines, which provides the functions' processor time.
 pub struct Staged<'a> {
     pub deliveries: usize,
     pub stages: Stages,
     pub whole: &'a Measured,
 }
 
-/// The requests to the table for a number of deliveries.
+/// The requests to the table for a given number of deliveries.
 pub struct Requests {
     /// The kind of delivery.
     pub title: String,
@@ -62,7 +62,7 @@ pub async fn measure() -> Result<(), Box<dyn Error>> {
     measure_requests().await
 }
 
-/// Returns the runs at the calm rate and at full load.
+/// Returns the runs at the calm rate, and those at full load.
 async fn measure_speed() -> Result<[Vec<Measured>; 2], Box<dyn Error>> {
     let bundle = Bundle::start(BundleSettings { release: &OURS, ..BundleSettings::default() }).await?;
     let bench = Bench::start(&bundle).await?;
@@ -84,8 +84,8 @@ async fn measure_speed() -> Result<[Vec<Measured>; 2], Box<dyn Error>> {
     Ok([calm, full])
 }
 
-/// Measures the stages of functions that log them. Logging takes time too, so the processor time of whole functions
-/// comes from runs without these lines.
+/// Measures the stages of the functions that log them. Logging takes time too, so the processor time of whole functions
+/// comes from runs without these log lines.
 async fn measure_stages(calm: &[Measured], full: &[Measured]) -> Result<(), Box<dyn Error>> {
     let variables = &[("LOG_LEVEL", "trace")];
     let bundle = Bundle::start(BundleSettings { release: &OURS, variables, ..BundleSettings::default() }).await?;
@@ -110,7 +110,8 @@ async fn measure_requests() -> Result<(), Box<dyn Error>> {
     let proxy = CountingProxy::start().await?;
     let bundle = Bundle::start(BundleSettings {
         release: &OURS,
-        // Counts only requests for deliveries, and prevents breakers from pausing webhooks whose deliveries fail.
+        // These settings count only requests for deliveries, and prevent breakers from pausing webhooks whose
+        // deliveries fail.
         variables: &[("RETRY_SCHEDULE", RETRIES), ("SWEEP_INTERVAL", "1h"), ("BREAKER_THRESHOLD", "1000000")],
         proxy: Some(&proxy),
         ..BundleSettings::default()
@@ -139,7 +140,7 @@ async fn measure_requests() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Webhooks and their endpoint.
+/// The webhooks, and their endpoint.
 struct Bench<'a> {
     bundle: &'a Bundle,
     endpoint: Endpoint,

@@ -1,4 +1,4 @@
-//! Calls to a bundle's table and queue in the protocol of the AWS SDKs.
+//! Calls to a bundle's table and queue, in the AWS SDKs' protocol.
 
 use fakes::AwsCaller;
 use serde_json::Value;

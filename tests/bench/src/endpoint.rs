@@ -1,4 +1,4 @@
-//! The endpoint of measured deliveries. It only records when each event arrived, by the number in its data.
+//! The endpoint for measured deliveries. It only records when each event arrived, identified by the number in its data.
 
 use std::{
     error::Error,
@@ -29,9 +29,9 @@ pub struct Endpoint {
 
 struct Seen {
     began: Instant,
-    /// How many attempts of each delivery fail before it succeeds.
+    /// How many attempts fail before each delivery succeeds.
     failures: AtomicU32,
-    /// The events of each path.
+    /// The events for each path.
     events: Vec<Vec<Event>>,
     arrived: AtomicU64,
     received: AtomicU64,
@@ -39,7 +39,7 @@ struct Seen {
 
 #[derive(Default)]
 struct Event {
-    /// When it first arrived, in nanoseconds since the endpoint was started, or 0.
+    /// When the event first arrived, in nanoseconds since the endpoint's start, or 0.
     first: AtomicU64,
     attempts: AtomicU32,
 }
@@ -62,17 +62,17 @@ impl Endpoint {
         Ok(Self { address, seen })
     }
 
-    /// Sets how many attempts of each delivery fail before it succeeds.
+    /// Sets how many attempts fail before each delivery succeeds.
     pub fn fail(&self, times: u32) {
         self.seen.failures.store(times, Ordering::Relaxed);
     }
 
-    /// The number of succeeded deliveries, without duplicates.
+    /// The number of successful deliveries, without duplicates.
     pub fn arrived(&self) -> u64 {
         self.seen.arrived.load(Ordering::Relaxed)
     }
 
-    /// The number of received requests.
+    /// The number of requests received.
     pub fn received(&self) -> u64 {
         self.seen.received.load(Ordering::Relaxed)
     }
@@ -83,7 +83,7 @@ impl Endpoint {
         (first > 0).then(|| self.seen.began + Duration::from_nanos(first))
     }
 
-    /// Waits until this many deliveries have succeeded; fails after 30 s without another success.
+    /// Waits until this many deliveries have succeeded; fails if there is no further success for 30 s.
     pub async fn until(&self, arrived: u64) -> Result<(), Box<dyn Error>> {
         const TIMEOUT: Duration = Duration::from_secs(30);
         let mut last = self.arrived();

@@ -1,4 +1,4 @@
-//! Throughput and latency of feeds and their readers, compared with a webhook whose endpoint responds at once.
+//! Throughput and latency of feeds and their readers, compared with a webhook whose endpoint responds immediately.
 //!
 //! The deployed functions, the AWS emulators, the publishers, the readers and the endpoint share one machine. Each run
 //! has its own managing entity, since an entity's reads per minute are limited.
@@ -22,13 +22,13 @@ use crate::{
     times::Times,
 };
 
-/// Functions that run as deployed builds.
+/// The functions that run as deployed builds.
 const RELEASE: [&str; 4] = ["publish-event", "dispatch-deliveries", "read-feed", "acknowledge-feed"];
-/// How many readers read a feed concurrently.
+/// The number of readers that read a feed concurrently.
 pub const READERS: [usize; 2] = [1, 4];
-/// How many deliveries are in a feed that has not been read for a long time.
+/// The number of deliveries in a feed that has not been read for a long time.
 pub const WAITING: usize = 10_000;
-/// How many single reads of each kind are made.
+/// The number of single reads of each kind.
 const READS: usize = 30;
 /// A read that does not wait for the first delivery.
 const SINGLE: &str = r#"{"limit":1}"#;
@@ -45,7 +45,7 @@ pub struct FeedRun {
 
 /// Draining a feed in which deliveries had been waiting.
 pub struct Draining {
-    /// From when the readers start to the last confirmation.
+    /// The time from the readers' start to the last confirmation.
     pub time: Duration,
     pub reading: ReadingRun,
 }
@@ -59,16 +59,16 @@ pub struct CalmRuns {
     pub pull: Run,
 }
 
-/// All figures from this part.
+/// All figures for this part.
 pub struct Measured {
     pub calm: [CalmRuns; 2],
-    /// Full load.
+    /// The run at full load.
     pub push: Run,
-    /// Full load, for each number of readers.
+    /// The runs at full load, one for each number of readers.
     pub pull: Vec<FeedRun>,
-    /// For each number of readers.
+    /// The draining, for each number of readers.
     pub draining: Vec<Draining>,
-    /// The times of reads of one delivery, by the number of deliveries in the feed.
+    /// How long it takes to read one delivery, by the number of deliveries in the feed.
     pub single_reads: [(usize, Times); 3],
 }
 
@@ -96,7 +96,7 @@ pub async fn measure() -> Result<(), Box<dyn Error>> {
 struct Bench<'a> {
     bundle: &'a Bundle,
     endpoint: Endpoint,
-    /// Numbers the pushed events; the endpoint has room for all of them.
+    /// The number of the next pushed event; the endpoint has room for all of them.
     next_pushed: Arc<AtomicUsize>,
     next_pulled: Arc<AtomicUsize>,
 }
@@ -159,7 +159,7 @@ impl<'a> Bench<'a> {
         Ok(Draining { time: began.elapsed(), reading })
     }
 
-    /// Measures reads of one delivery from a feed with none, one and many.
+    /// Measures reading one delivery from feeds with none, one and many.
     async fn single_reads(&self) -> Result<[(usize, Times); 3], Box<dyn Error>> {
         let entity = "feed-single-reads";
         let feed = self.bundle.feed(entity).await?;
@@ -217,7 +217,7 @@ async fn read_one(reader: &mut Reader) -> Result<FeedRead, Box<dyn Error>> {
     Ok(read.ok_or("single reads have reached the limit of a minute")?)
 }
 
-/// How long a read of one delivery takes. The delivery is then confirmed, which removes it from the feed.
+/// How long it takes to read one delivery. The delivery is then confirmed, which removes it from the feed.
 async fn confirmed_read(reader: &mut Reader) -> Result<Duration, Box<dyn Error>> {
     loop {
         let read = read_one(reader).await?;

@@ -12,12 +12,12 @@ use crate::{
     emulator::{Emulator, call},
 };
 
-/// The items that one call writes.
+/// The number of items that one call writes.
 const WRITTEN_AT_ONCE: usize = 25;
-/// The age of the oldest delivery, chosen so that all are in the past.
+/// The age of the oldest delivery, chosen so that all deliveries are in the past.
 pub const AGE: Duration = Duration::from_secs(1_000);
 const HOUR: i64 = 3_600_000;
-/// More events than any entity has.
+/// The size of each entity's range of event numbers, larger than any entity needs.
 const PER_ENTITY: usize = 1_000_000_000;
 
 /// A bundle's table.
@@ -33,8 +33,8 @@ impl<'a> Filling<'a> {
         Ok(Self { bundle, table: Connection::open(&emulator.address).await?, emulator })
     }
 
-    /// Adds events of an entity, each with one delivery to this webhook that has arrived. The oldest has this age, and
-    /// each is a millisecond younger than the one before.
+    /// Adds an entity's events, each with one successful delivery to this webhook. The oldest event has this age, and
+    /// each event is a millisecond younger than the previous one.
     pub async fn deliveries(&mut self, entity: &str, webhook: &str, count: usize, age: Duration) -> TaskResult<()> {
         let began = SystemClock.now() - age;
         self.put_all(count, |number| event_and_head(entity, webhook, number, began)).await
@@ -82,10 +82,10 @@ impl<'a> Filling<'a> {
     }
 }
 
-/// An event with one delivery, which arrived on the first attempt.
+/// An event with one delivery, which succeeded on the first attempt.
 fn event_and_head(entity: &str, webhook: &str, number: usize, began: Time) -> [Value; 2] {
     let created = began + Duration::from_millis(number as u64);
-    // The length of the entity's name becomes a digit, so that the filled entities have different events.
+    // The length of the entity's name becomes a digit, so that the filled entities have different event identifiers.
     let event = stored::event_id(created.as_millis(), entity.len() % 10 * PER_ENTITY + number);
     let delivery = stored::delivery_id(&event, 0);
     let created = created.to_string();
@@ -128,7 +128,7 @@ fn event_and_head(entity: &str, webhook: &str, number: usize, began: Time) -> [V
     [kept, item(texts, numbers, [])]
 }
 
-/// An item with these strings, numbers and other attributes, with a late expiry.
+/// An item with these strings, numbers and other attributes, and a late expiry.
 fn item<const T: usize, const N: usize, const R: usize>(
     texts: [(&str, String); T],
     numbers: [(&str, u32); N],

@@ -1,5 +1,5 @@
-//! Lists of a quiet webhook behind fresh events to another webhook of its entity. The sweep has not yet examined the
-//! events, so their deliveries may be in no index, and a list must read them.
+//! Listing a quiet webhook's deliveries behind fresh events to another of its entity's webhooks. The sweep has not
+//! examined the events yet, so their deliveries may be missing from the index, and a list must read them.
 
 use std::{
     error::Error,
@@ -20,18 +20,18 @@ use crate::{
 };
 
 const EVENTS: [usize; 2] = [22_000, 100_000];
-/// Measured only with the argument `million`, since filling the table takes minutes.
+/// This number is measured only with the argument `million`, since filling the table takes minutes.
 const MILLION: usize = 1_000_000;
-/// The quiet webhook's deliveries, which are waiting for a retry.
+/// The number of the quiet webhook's deliveries, all waiting for a retry.
 const QUIET: usize = 30;
 const LIMIT: Duration = Duration::from_secs(60);
 
 /// Figures for a list of the quiet webhook's deliveries.
 pub struct QuietList {
     pub status: &'static str,
-    /// The number of fresh events before its deliveries.
+    /// The number of fresh events before the webhook's deliveries.
     pub events: usize,
-    /// The number of pages up to the first one with a delivery, and their read units.
+    /// The number of pages up to the first page with a delivery, and the read units that they use.
     pub pages: usize,
     pub reads: f64,
     /// How long these pages take, through the proxy that counts the units.
@@ -57,7 +57,7 @@ pub async fn measure() -> Result<Vec<QuietList>, Box<dyn Error>> {
         filling.deliveries(entity, &busy, events, Duration::ZERO).await.map_err(in_words)?;
         for (status, filter) in [("all", ""), ("`status=retrying`", "&status=retrying")] {
             let list = format!("webhook/delivery/list?webhookIdentifier={quiet}{filter}");
-            // The function starts.
+            // The first request starts the function.
             pages_to_first(&bundle, entity, &list).await?;
             proxy.take();
             let pages = pages_to_first(&bundle, entity, &list).await?;
@@ -86,7 +86,7 @@ async fn quiet_webhook(bundle: &Bundle, entity: &str) -> Result<String, Box<dyn 
     Ok(quiet)
 }
 
-/// Follows the cursors of a list to its first page with a delivery; returns the number of pages.
+/// Follows a list's cursors to the first page with a delivery; returns the number of pages.
 async fn pages_to_first(bundle: &Bundle, entity: &str, list: &str) -> Result<usize, Box<dyn Error>> {
     let mut path = list.to_owned();
     let mut pages = 1;

@@ -19,7 +19,7 @@ use crate::{
     runtime_api::RuntimeApi,
 };
 
-/// A function, an event for it, and the expected answer.
+/// A function, an event for it, and the response expected.
 #[derive(Clone)]
 pub struct Subject {
     pub name: &'static str,
@@ -27,22 +27,22 @@ pub struct Subject {
     answer: Answer,
 }
 
-/// Any answer that is not a failure.
+/// The kinds of responses that are not failures.
 #[derive(Clone, Copy)]
 enum Answer {
     /// An HTTP response with this status.
     Status(u16),
-    /// The response to a batch of messages without failed items.
+    /// The response to a batch of messages with no failed items.
     AllHandled,
 }
 
 impl Subject {
-    /// The baseline.
+    /// The baseline function.
     pub fn hello() -> Self {
         Self { name: "hello", event: http_event("GET", "/", &json!({}), &[], ""), answer: Answer::Status(200) }
     }
 
-    /// Validates a token and responds from memory.
+    /// A function that validates a token and responds from memory.
     pub fn list_event_types(bundle: &Bundle) -> Self {
         let entity = bundle.var("MANAGING_ENTITY");
         let path = format!("/api/managing-entity/{entity}/webhook/event/list");
@@ -54,7 +54,7 @@ impl Subject {
         }
     }
 
-    /// Reads an application and signs a token.
+    /// A function that reads an application and signs a token.
     pub fn token(bundle: &Bundle) -> Self {
         let headers = [("content-type", FORM.to_owned())];
         Self {
@@ -64,7 +64,7 @@ impl Subject {
         }
     }
 
-    /// Validates a token and reads a delivery.
+    /// A function that validates a token and reads a delivery.
     pub fn show_delivery(bundle: &Bundle, delivery: &str) -> Self {
         let entity = bundle.var("MANAGING_ENTITY");
         let path = format!("/api/managing-entity/{entity}/webhook/delivery/{delivery}");
@@ -76,7 +76,7 @@ impl Subject {
         }
     }
 
-    /// Validates a token, and responds to an agent from memory with the same list as
+    /// A function that validates a token, then responds to an agent from memory with the same list as
     /// [`list_event_types`](Self::list_event_types).
     pub fn mcp(bundle: &Bundle) -> Self {
         let call = json!({ "name": "list_event_types", "arguments": {} });
@@ -95,7 +95,7 @@ impl Subject {
         Self { name: "geo-ip-update", event, answer: Answer::Status(200) }
     }
 
-    /// For a managing entity, publishes an event with this many bytes of JSON.
+    /// A function that publishes an event with this many bytes of JSON for a managing entity.
     pub fn publish_event(bundle: &Bundle, entity: &str, size: usize) -> Self {
         let path = format!("/api/managing-entity/{entity}/webhook/event");
         let parameters = json!({ "managingEntityIdentifier": entity });
@@ -108,7 +108,7 @@ impl Subject {
         Self { name: "publish-event", event, answer: Answer::Status(202) }
     }
 
-    /// Makes the attempts announced by these messages.
+    /// A function that makes the attempts announced by these messages.
     pub fn dispatch_deliveries(messages: String) -> Self {
         Self { name: "dispatch-deliveries", event: messages, answer: Answer::AllHandled }
     }
@@ -122,7 +122,7 @@ impl Subject {
         self.spawn_logging(bundle, more, &File::create("/dev/null")?).await
     }
 
-    /// Starts the function with additional variables and a file for its log.
+    /// Starts the function with additional variables and a log file.
     pub async fn spawn_logging(
         &self,
         bundle: &Bundle,
@@ -142,7 +142,7 @@ impl Subject {
         Ok((api, process))
     }
 
-    /// Invokes the function; returns its answer, or an error if the answer is wrong.
+    /// Invokes the function; returns its response, or an error if the response is wrong.
     pub async fn invoke(&self, api: &mut RuntimeApi) -> Result<Value, Box<dyn Error>> {
         let answer = tokio::time::timeout(Duration::from_secs(30), api.invoke(&self.event)).await?;
         let answer: Value = serde_json::from_slice(&answer.ok_or("no answer")?)?;
@@ -166,7 +166,7 @@ fn bearer(bundle: &Bundle) -> (&'static str, String) {
     ("authorization", format!("Bearer {}", bundle.token))
 }
 
-/// A booking with further data. It conforms to its schema, so the function logs no warning.
+/// A booking with further data. It conforms to its schema, so that the function logs no warning.
 fn conforming_booking(rest: Value) -> Value {
     let amount = json!({ "amount": "129.00", "currency": "EUR" });
     json!({

@@ -1,5 +1,5 @@
-//! Updating a geo-IP database as large as the largest free one, from a local server into a folder, and the time taken
-//! by a lookup.
+//! Updating a geo-IP database as large as the largest free one, from a local server into a folder, and looking
+//! addresses up in it.
 
 use std::{
     error::Error,
@@ -31,28 +31,28 @@ const EDITION: &str = "GeoLite2-City";
 const NETWORKS: u32 = 420_000;
 const LOOKUPS: u32 = 200_000;
 
-/// A server with a large database.
+/// A server that provides a large database.
 struct Provider {
     server: UpdateServer,
     size: u64,
 }
 
 pub struct Measured {
-    /// Bytes of the database.
+    /// The database's size in bytes.
     pub size: u64,
-    /// From the call to the answer.
+    /// The time from the call to the response.
     pub time: Duration,
     /// The process's processor time during the update, in kernel and user mode.
     pub computing: Duration,
     /// The process's peak memory, in bytes.
     pub peak: u64,
-    /// The time taken by a second update, which changes nothing.
+    /// How long a second update takes, which changes nothing.
     pub unchanged: Duration,
-    /// The mean time taken by a lookup.
+    /// How long a lookup takes on average.
     pub lookup: Duration,
 }
 
-/// The member used by most readers.
+/// The member that most readers use.
 #[derive(Deserialize)]
 struct About {
     country: Country,
@@ -124,7 +124,7 @@ impl Provider {
     }
 }
 
-/// The mean time to look up a known address, each time a different one.
+/// The mean time to look up a known address, using a different one each time.
 async fn look_up(store: &Path) -> Result<Duration, Box<dyn Error>> {
     let store = Store::Folder(FolderStore::new(store.to_owned()));
     let scratch = tempfile::tempdir()?;
@@ -135,7 +135,7 @@ async fn look_up(store: &Path) -> Result<Duration, Box<dyn Error>> {
     let database = reader.refresh().await?;
     let began = Instant::now();
     for number in 0..LOOKUPS {
-        // Far from the previous address, so that it is not in any cache.
+        // Each address is far from the previous one, so that it is not in any cache.
         let network = number.wrapping_mul(2_654_435_761) % NETWORKS;
         let address = Ipv4Addr::from(0x0100_0000 + (network << 8) + 77);
         let found = database.lookup::<About>(IpAddr::V4(address))?.ok_or("an address that is unknown")?;

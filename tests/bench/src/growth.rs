@@ -1,5 +1,5 @@
-//! Request times by the amount of data: fresh events, the entity's deliveries, an event's webhooks, applications,
-//! revocations. A search for rare items must not slow down as the number of other items grows.
+//! How request times depend on the amount of data: fresh events, the entity's deliveries, an event's webhooks,
+//! applications, revocations. A search for rare items must not slow down as the number of other items grows.
 
 use std::{
     error::Error,
@@ -28,19 +28,19 @@ const DELIVERIES: [usize; 2] = [10_000, 200_000];
 const WEBHOOKS: [usize; 3] = [1, 50, 200];
 const APPLICATIONS: [usize; 2] = [0, 5_000];
 const REVOCATIONS: [usize; 3] = [0, 5_000, 50_000];
-/// How many requests of each kind are made.
+/// The number of requests of each kind.
 pub const REQUESTS: usize = 30;
-/// Fewer than the service accepts from one managing entity per minute.
+/// The number of recoveries, fewer than the service accepts from one managing entity per minute.
 const RECOVERIES: usize = 15;
 const WALKS: usize = 3;
 const STARTS: usize = 9;
 const THOUSAND: usize = 1_000;
 const EVENTS: usize = 10;
-/// Bytes of an event.
+/// The size of an event, in bytes.
 const SIZE: usize = 500;
 const LIMIT: Duration = Duration::from_secs(30);
 
-/// Functions that run as deployed builds.
+/// The functions that run as deployed builds.
 const RELEASE: [&str; 9] = [
     "list-deliveries",
     "show-event",
@@ -53,20 +53,20 @@ const RELEASE: [&str; 9] = [
     "list-event-types",
 ];
 
-/// The times for one kind of request, by the amount of one kind of data.
+/// The times of one kind of request, by the amount of one kind of data.
 pub struct Growth {
     pub what: String,
     /// The kind of data whose amount grows.
     pub of: &'static str,
-    /// The unit of the slope, in items.
+    /// The number of items to which the slope refers.
     pub step: usize,
     pub times: Vec<(usize, Times)>,
-    /// Calls to the table and read units, if counted.
+    /// Calls to the table and read units, if they are counted.
     pub reads: Vec<(u64, f64)>,
 }
 
 impl Growth {
-    /// No measurements yet.
+    /// A kind of request with no measurements yet.
     pub fn new(what: impl Into<String>, of: &'static str, step: usize) -> Self {
         Self { what: what.into(), of, step, times: Vec::new(), reads: Vec::new() }
     }
@@ -96,7 +96,7 @@ pub async fn measure() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// The times of repeated requests.
+/// The times that repeated requests take.
 pub async fn timed(
     requests: usize,
     mut request: impl AsyncFnMut() -> Result<(), Box<dyn Error>>,
@@ -134,14 +134,14 @@ async fn of_webhooks(bundle: &Bundle) -> Result<Vec<Growth>, Box<dyn Error>> {
             acknowledged.push(event.acknowledged);
             arrived.push(arrivals.max().ok_or("an event has not arrived")? - event.began);
         }
-        // The first event warmed up the functions.
+        // The first event only warmed up the functions.
         publishing.times.push((webhooks, Times::of(acknowledged.split_off(1))));
         delivering.times.push((webhooks, Times::of(arrived.split_off(1))));
     }
     Ok(vec![publishing, delivering])
 }
 
-/// Measures each filter of the list, and other searches for rare items.
+/// Measures each of the list's filters, and other searches for rare items.
 async fn of_deliveries(bundle: &Bundle, filling: &mut Filling<'_>) -> Result<Vec<Growth>, Box<dyn Error>> {
     let mut all: Vec<Growth> = Vec::new();
     let mut add = |what: &str, deliveries: usize, times: Times| {
@@ -196,7 +196,7 @@ async fn of_deliveries(bundle: &Bundle, filling: &mut Filling<'_>) -> Result<Vec
     Ok(all)
 }
 
-/// Follows the cursors to the end of a list.
+/// Follows a list's cursors to the end.
 async fn walk(bundle: &Bundle, entity: &str, list: &str) -> Result<(), Box<dyn Error>> {
     let mut page = bundle.get(entity, list).await?;
     while let Some(cursor) = page["nextCursor"].as_str() {
@@ -205,7 +205,7 @@ async fn walk(bundle: &Bundle, entity: &str, list: &str) -> Result<(), Box<dyn E
     Ok(())
 }
 
-/// Measures a token request with a growing number of applications in the table.
+/// Measures a token request while the number of applications in the table grows.
 async fn of_applications(bundle: &Bundle, filling: &mut Filling<'_>) -> Result<Vec<Growth>, Box<dyn Error>> {
     let mut growth = Growth::new("a token", "applications", THOUSAND);
     for applications in APPLICATIONS {
@@ -215,7 +215,7 @@ async fn of_applications(bundle: &Bundle, filling: &mut Filling<'_>) -> Result<V
     Ok(vec![growth])
 }
 
-/// Measures the startup and the reads of a function that verifies tokens, with a growing number of valid revocations.
+/// Measures the startup and the reads of a function that verifies tokens, while the number of valid revocations grows.
 async fn of_revocations(bundle: &Bundle, filling: &mut Filling<'_>) -> Result<Vec<Growth>, Box<dyn Error>> {
     let subject = Subject::list_event_types(bundle);
     let proxy = CountingProxy::start().await?;

@@ -1,7 +1,8 @@
-//! Functions as Lambda runs them: each alone, one event after another, with TLS and a round trip to the table.
+//! Functions as Lambda runs them: each alone, one event at a time, with TLS and a round trip to the table.
 //!
 //! A function that gets one event at a time cannot share a call with another request, and each round trip to the table
-//! is billed. So this part shows what a request costs on AWS, while the other parts show a machine's capacity.
+//! is billed. This part therefore shows how much a request costs on AWS, while the other parts show a machine's
+//! capacity.
 
 use std::{
     error::Error,
@@ -23,22 +24,22 @@ use crate::{
     times::Times,
 };
 
-/// The round trips to table, queue and secrets.
+/// The round trips to the table, queue and secrets.
 pub const ROUND_TRIPS: [Duration; 3] = [Duration::from_millis(1), Duration::from_millis(3), Duration::from_millis(8)];
-/// The index of the round trip used for measured starts and for the price of Lambda's time.
+/// The index of the round trip that is used to measure starts and to price Lambda's time.
 pub const USUAL: usize = 1;
 const STARTS: usize = 9;
 const WARM_UP: usize = 20;
-/// How many invocations are made with each round trip.
+/// The number of invocations with each round trip.
 const INVOCATIONS: usize = 120;
-/// All measured invocations. `EVENTS` includes starts and warm-up.
+/// The number of measured invocations. `EVENTS` also includes starts and warm-up.
 const MEASURED: u32 = 3 * INVOCATIONS as u32;
 const EVENTS: usize = STARTS + WARM_UP + MEASURED as usize;
-/// Contains the memory of each function.
+/// The template, which contains each function's memory.
 const TEMPLATE: &str = include_str!("../../../template.yaml");
-/// Bytes of an event.
+/// The size of an event, in bytes.
 const SIZE: usize = 1_000;
-/// How many webhooks the large publish request reaches.
+/// The number of webhooks that the large publish request reaches.
 const MANY: usize = 20;
 /// The maximum number of messages that Lambda passes to an invocation.
 const BATCH: usize = 10;
@@ -46,31 +47,31 @@ const BATCH: usize = 10;
 /// The cost of one kind of invocation.
 pub struct Figures {
     pub title: String,
-    /// The function's processor time.
+    /// The processor time that the function used.
     pub computing: Duration,
-    /// The median time from event to answer, for each round trip.
+    /// The median time from the event to the response, for each round trip.
     pub wall: [Duration; ROUND_TRIPS.len()],
-    /// The shortest time for each round trip, without other delays.
+    /// The shortest time for each round trip, free of other delays.
     shortest: [Duration; ROUND_TRIPS.len()],
-    /// Calls to the table and the queue.
+    /// The number of calls to the table and to the queue.
     pub calls: [f64; 2],
-    /// Calls to the table, by operation.
+    /// The number of calls to the table for each operation.
     pub operations: Vec<(String, f64)>,
     pub writes: f64,
     pub reads: f64,
     /// Connections opened during startup and the first invocation.
     pub connections_at_first: f64,
-    /// Connections to AWS and endpoints opened by each later invocation.
+    /// Connections to AWS and to endpoints that each later invocation opens.
     pub connections: [f64; 2],
-    /// Bytes that the function logs.
+    /// The number of bytes that the function logs.
     pub logged: f64,
     /// The process's peak memory, in bytes.
     pub peak: u64,
-    /// From the process's start to the first answer.
+    /// The time from the process's start to the first response.
     pub start: Times,
     /// The program's size in bytes, unpacked and packed.
     pub size: (u64, u64),
-    /// The memory that Lambda gives the function, in MB.
+    /// The memory that Lambda allocates to the function, in MB.
     pub memory: u64,
 }
 
@@ -85,7 +86,7 @@ impl Figures {
 
 /// Runs all measurements and prints them.
 pub async fn measure() -> Result<(), Box<dyn Error>> {
-    // Only the measured functions may change the deliveries.
+    // Only the measured functions may change deliveries.
     let bundle =
         Bundle::start(BundleSettings { variables: &[("SWEEP_INTERVAL", "1h")], ..BundleSettings::default() }).await?;
     let cloud = Cloud::before(&bundle).await?;
@@ -137,7 +138,7 @@ impl Bench<'_> {
         self.measure(title, self.memory(subject.name)?, async || Ok(subject.clone())).await
     }
 
-    /// Measures attempts, `batch` at a time, each soon after its event was published.
+    /// Measures attempts, `batch` at a time, each soon after publishing the event.
     async fn attempts(&self, title: &str, publication: &Subject, batch: usize) -> Result<Figures, Box<dyn Error>> {
         let mut deliveries = NewDeliveries::of(publication, self.bundle).await?;
         let next = async || Ok(Subject::dispatch_deliveries(deliveries.batch(batch).await?));

@@ -35,23 +35,23 @@ pub struct Publisher {
     address: String,
     path: Arc<str>,
     authorization: Arc<str>,
-    /// Bytes of a request's body.
+    /// The size of a request's body, in bytes.
     size: usize,
     next: Arc<AtomicUsize>,
 }
 
-/// An event that was acknowledged.
+/// An acknowledged event.
 #[derive(Debug, Clone, Copy)]
 pub struct Published {
     pub number: usize,
     /// When publishing began.
     pub began: Instant,
-    /// The time until the acknowledgement.
+    /// How long the acknowledgement took.
     pub acknowledged: Duration,
 }
 
 impl Publisher {
-    /// A publisher of events of this size; `next` numbers them.
+    /// A publisher of events of this size, which `next` numbers.
     pub fn new(target: Target, size: usize, next: &Arc<AtomicUsize>) -> Self {
         Self {
             address: target.address,
@@ -62,8 +62,8 @@ impl Publisher {
         }
     }
 
-    /// All clients publish as fast as the service responds: this many events in total, or as many as begin within this
-    /// time.
+    /// All clients publish as fast as the service responds, until this many events have been published or this much
+    /// time has passed.
     pub async fn at_full_speed(&self, events: usize, limit: Duration) -> TaskResult<Vec<Published>> {
         let left = Arc::new(AtomicUsize::new(events));
         let began = Instant::now();
@@ -86,7 +86,7 @@ impl Publisher {
         all(clients).await
     }
 
-    /// Publishes this many events per second, regardless of earlier acknowledgements.
+    /// Publishes this many events per second, without waiting for earlier acknowledgements.
     pub async fn at_rate(&self, rate: u32, events: usize) -> TaskResult<Vec<Published>> {
         let (ticks, ticking) = mpsc::unbounded_channel();
         let ticking = Arc::new(Mutex::new(ticking));

@@ -1,8 +1,8 @@
-//! `make bench`: what functions cost as Lambda runs them, and a million deliveries; publishing and delivering; feeds
-//! and their readers; slowdown as data grows; and updating a large geo-IP database.
+//! `make bench`: the cost of functions as Lambda runs them, and of a million deliveries; publishing and delivering;
+//! feeds and their readers; slowdown as data grows; and updates of a large geo-IP database.
 //!
-//! Machines are noisy, so compare only figures from the same run. The measured functions are the deployed binaries, in
-//! a bundle like the one that `make run` starts.
+//! Since machines are noisy, compare only figures from the same run. The measured functions are the deployed binaries,
+//! in a bundle like the one started by `make run`.
 
 mod announcements;
 mod bundle;

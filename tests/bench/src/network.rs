@@ -1,6 +1,6 @@
 //! An emulated network between a function and a server. Bytes to the server are delayed by a round trip and bytes back
-//! are not, so a handshake takes whole round trips, as does a call. Threads sleep for the delay, since the timers of an
-//! async runtime count in whole milliseconds.
+//! are not, so a handshake takes whole round trips, and so does a call. Threads sleep for the delay, since an async
+//! runtime's timers count in whole milliseconds.
 
 use std::{
     io::{self, Read, Write},
@@ -23,16 +23,16 @@ pub struct Network {
 
 #[derive(Default)]
 struct Way {
-    /// In nanoseconds.
+    /// The round trip, in nanoseconds.
     round_trip: AtomicU64,
     connections: AtomicU64,
     chunks: AtomicU64,
-    /// The sum of the chunks' unintended delays, in nanoseconds.
+    /// The sum of all unintended delays, in nanoseconds.
     late: AtomicU64,
 }
 
 impl Network {
-    /// A path to this server, initially without a delay.
+    /// A path to this server, at first without a delay.
     pub fn to(server: SocketAddr) -> io::Result<Self> {
         let listener = TcpListener::bind("127.0.0.1:0")?;
         let address = listener.local_addr()?;
@@ -41,7 +41,7 @@ impl Network {
         thread::spawn(move || {
             for client in listener.incoming().flatten() {
                 shared.connections.fetch_add(1, Relaxed);
-                // If the server has gone, the client sees a closed connection.
+                // If the server is gone, the client sees a closed connection.
                 drop(connect(client, server, &shared));
             }
         });
@@ -58,7 +58,7 @@ impl Network {
         self.way.connections.load(Relaxed)
     }
 
-    /// The mean delay beyond a round trip.
+    /// The mean delay in excess of a round trip.
     pub fn lateness(&self) -> Duration {
         Duration::from_nanos(self.way.late.load(Relaxed) / self.way.chunks.load(Relaxed).max(1))
     }

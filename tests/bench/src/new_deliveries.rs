@@ -1,5 +1,6 @@
-//! New deliveries for one invocation after another. They must be new: the dispatcher reads the event before it claims a
-//! first attempt, and inserts the delivery's head. Any other claim updates the head, without waiting for the event.
+//! Publishing new deliveries for one invocation after another. They must be new: for a first attempt, the dispatcher
+//! reads the event before claiming it, and inserts the delivery's head. Any other claim updates the head, without
+//! waiting for the event.
 
 use std::error::Error;
 
@@ -7,8 +8,8 @@ use tokio::process::Child;
 
 use crate::{announcements::Announcements, bundle::Bundle, function::Subject, runtime_api::RuntimeApi};
 
-/// A publisher that runs beside the measured function. It calls the table directly and has its own queue, so its calls
-/// are not counted.
+/// A publisher that runs alongside the measured function. It calls the table directly and has its own queue, so its
+/// calls are not counted.
 pub struct NewDeliveries {
     publication: Subject,
     queue: Announcements,
@@ -17,7 +18,7 @@ pub struct NewDeliveries {
 }
 
 impl NewDeliveries {
-    /// Starts a publisher of this publication.
+    /// Starts a publisher that repeats this publish request.
     pub async fn of(publication: &Subject, bundle: &Bundle) -> Result<Self, Box<dyn Error>> {
         let queue = Announcements::start().await?;
         let mut variables = queue.variables().to_vec();

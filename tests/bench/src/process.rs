@@ -1,4 +1,4 @@
-//! A process's processor time and memory, from Linux.
+//! A process's processor time and memory, as reported by Linux.
 
 use std::{error::Error, fs, ops::Range, time::Duration};
 
@@ -18,7 +18,7 @@ pub fn computed(process: u32) -> Result<Duration, Box<dyn Error>> {
     time_of(&format!("/proc/{process}/stat"))
 }
 
-/// The processor time of those of a process's threads that have this name.
+/// The processor time of the process's threads that have this name.
 pub fn computed_by_threads(process: u32, name: &str) -> Result<Duration, Box<dyn Error>> {
     let mut sum = Duration::ZERO;
     for thread in fs::read_dir(format!("/proc/{process}/task"))? {
@@ -30,7 +30,7 @@ pub fn computed_by_threads(process: u32, name: &str) -> Result<Duration, Box<dyn
     Ok(sum)
 }
 
-/// A process's children, with the names of their programs. A child that ends in the meantime is left out.
+/// A process's children, with their programs' names. A child that ends in the meantime is left out.
 pub fn children(process: u32) -> Result<Vec<(u32, String)>, Box<dyn Error>> {
     let mut children = Vec::new();
     for entry in fs::read_dir("/proc")? {
@@ -47,7 +47,7 @@ pub fn children(process: u32) -> Result<Vec<(u32, String)>, Box<dyn Error>> {
     Ok(children)
 }
 
-/// The program's name; for a script, the name of the script.
+/// The program's name; for a script, the script's name.
 fn program(command: &[u8]) -> String {
     let words: Vec<_> = command.split(|byte| *byte == 0).map(String::from_utf8_lossy).collect();
     let name = |word: &str| word.rsplit('/').next().unwrap_or_default().to_owned();
@@ -69,7 +69,7 @@ fn time_of(stat: &str) -> Result<Duration, Box<dyn Error>> {
     Ok(TICK * ticks)
 }
 
-/// The fields after the name. The name is in parentheses and may contain any character.
+/// The fields after the name. The name is in parentheses and may contain any characters.
 fn fields(stat: &str) -> Option<Vec<&str>> {
     Some(stat.rsplit_once(')')?.1.split_whitespace().collect())
 }

@@ -17,12 +17,12 @@ use crate::{
     load::Target,
 };
 
-/// The request of a reader that takes as many deliveries as allowed, and waits for the first one as long as allowed.
+/// The request of a reader that takes as many deliveries as possible, and waits as long as possible for the first.
 const AT_ONCE: &str = r#"{"limit":100,"wait":10}"#;
-/// How long a reader pauses once its managing entity's reads for the minute are used up.
+/// How long a reader pauses once its managing entity has used up its reads for the minute.
 const REFUSED_PAUSE: Duration = Duration::from_secs(1);
 
-/// The feed of a pull webhook.
+/// A pull webhook's feed.
 #[derive(Clone)]
 pub struct Feed {
     address: String,
@@ -32,15 +32,15 @@ pub struct Feed {
 
 /// A delivery that a reader holds.
 pub struct HeldDelivery {
-    /// The number of its event.
+    /// The number of the delivery's event.
     pub number: usize,
     receipt: String,
 }
 
-/// The answer to one read.
+/// The response to one read.
 pub struct FeedRead {
     pub deliveries: Vec<HeldDelivery>,
-    /// From the first byte sent to the last one received.
+    /// The time from the first byte sent to the last byte received.
     pub time: Duration,
 }
 
@@ -50,22 +50,22 @@ pub struct Reader {
     connection: Connection,
 }
 
-/// The work of all readers of a feed.
+/// The combined work of a feed's readers.
 #[derive(Default)]
 pub struct ReadingRun {
     /// When a reader first got each event, by event number.
     pub arrivals: HashMap<usize, Instant>,
     /// The number of confirmed deliveries.
     pub confirmed: usize,
-    /// Reads with at least one delivery.
+    /// The number of reads that returned at least one delivery.
     pub reads: usize,
-    /// Reads refused by the per-minute limit.
+    /// The number of reads that the per-minute limit refused.
     pub refused: usize,
     /// The number of received deliveries, including duplicates.
     received: usize,
 }
 
-/// Readers at work, until they are dropped.
+/// Readers that keep reading until they are dropped.
 pub struct Readers {
     tasks: JoinSet<TaskResult<()>>,
     run: Arc<Mutex<ReadingRun>>,
@@ -159,12 +159,12 @@ impl ReadingRun {
         }
     }
 
-    /// The number of deliveries received again.
+    /// The number of deliveries that were received again.
     pub fn duplicates(&self) -> usize {
         self.received - self.arrivals.len()
     }
 
-    /// The average number of deliveries per read, among reads that had any.
+    /// The average number of deliveries per read, among reads that returned any.
     pub fn deliveries_per_read(&self) -> f64 {
         self.received as f64 / self.reads as f64
     }

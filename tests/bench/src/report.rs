@@ -1,4 +1,4 @@
-//! The tables of `make bench`.
+//! The tables that `make bench` prints.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -57,7 +57,7 @@ pub fn lambda(figures: &[Figures], lateness: Duration) {
     );
     println!("|---|---|---|---|---|");
     for (index, of) in figures.iter().enumerate() {
-        // Each program is listed once.
+        // List each program only once.
         if figures[..index].iter().any(|earlier| earlier.size == of.size) {
             continue;
         }
@@ -211,7 +211,7 @@ pub fn feed(measured: &feed::Measured) {
     }
 }
 
-/// The column heads, one for each number of endpoints.
+/// The column headings, one for each number of endpoints.
 fn endpoints() -> [String; ENDPOINTS.len()] {
     ENDPOINTS.map(|endpoints| format!("{endpoints} endpoint{}", if endpoints == 1 { "" } else { "s" }))
 }

@@ -12,12 +12,12 @@ use crate::{
     times::Times,
 };
 
-/// Events per second for a load below the machine's capacity.
+/// The events per second at a load below the machine's capacity.
 const CALM_RATE: u32 = 50;
 
-/// The numbers of webhooks per event.
+/// The numbers of webhooks per event that are measured.
 pub const ENDPOINTS: [usize; 3] = [1, 2, 20];
-/// Bytes of a publication.
+/// The size of a publish request, in bytes.
 pub const SIZE: usize = 500;
 /// A full load, limited by time and number of events.
 pub const FULL: Load = Load::Full(20_000, Duration::from_secs(10));
@@ -25,37 +25,37 @@ pub const FULL: Load = Load::Full(20_000, Duration::from_secs(10));
 pub const CALM: Load = Load::Calm(500);
 /// An unmeasured load before the measured ones.
 pub const WARM_UP: Load = Load::Full(200, Duration::from_secs(10));
-/// The events of a full load and a calm load together.
+/// The total number of events in a full and a calm load.
 pub const MOST_EVENTS: usize = 20_500;
 
 /// How events are published.
 #[derive(Clone, Copy)]
 pub enum Load {
-    /// All clients publish concurrently: this many events, or as many as begin within the time.
+    /// All clients publish concurrently: this many events, or as many as they can begin within this time.
     Full(usize, Duration),
-    /// This many events at the calm rate.
+    /// Clients publish this many events at the calm rate.
     Calm(usize),
 }
 
 /// The figures of one run.
 pub struct Run {
-    /// How many of the endpoint's paths got every event.
+    /// How many of the endpoint's paths received every event.
     pub endpoints: usize,
     pub published: usize,
-    /// From the first publish request to the last acknowledgement.
+    /// The time from the first publish request to the last acknowledgement.
     pub publishing: Duration,
-    /// From the first publish request to the last arrival.
+    /// The time from the first publish request to the last arrival.
     pub delivering: Duration,
-    /// From the first publish request until half and 95 % of all deliveries had arrived: a burst with a long tail ends
-    /// much later.
+    /// The time from the first publish request until half, and 95 %, of all deliveries had arrived; a burst with a long
+    /// tail ends much later.
     pub mostly: [Duration; 2],
-    /// Requests received more than once.
+    /// The number of requests received more than once.
     pub duplicates: u64,
-    /// From the publish request to the acknowledgement.
+    /// The time from the publish request to the acknowledgement.
     pub acknowledgement: Times,
-    /// From the publish request to the arrival.
+    /// The time from the publish request to the arrival.
     pub arrival: Times,
-    /// From the acknowledgement to the arrival; zero if the event arrived earlier.
+    /// The time from the acknowledgement to the arrival; zero if the event arrived first.
     pub after_acknowledgement: Times,
 }
 
@@ -94,7 +94,7 @@ impl Run {
         Ok(Self { endpoints, duplicates: endpoint.received() - received - deliveries, ..run })
     }
 
-    /// The figures of events that have arrived at one endpoint, without duplicates.
+    /// The figures for events that arrived at one endpoint, without duplicates.
     pub fn of_arrivals(published: &[Published], arrivals: &[Arrival]) -> Self {
         let now = Instant::now();
         let began = published.iter().map(|event| event.began).min().unwrap_or(now);
@@ -118,13 +118,13 @@ impl Run {
         }
     }
 
-    /// Events times webhooks.
+    /// The number of events times the number of webhooks.
     pub fn deliveries(&self) -> usize {
         self.published * self.endpoints
     }
 }
 
-/// The arrivals of each event at each path.
+/// Each event's arrivals at each path.
 fn arrivals(endpoint: &Endpoint, endpoints: usize, published: &[Published]) -> Vec<Arrival> {
     let pairs = published.iter().flat_map(|event| (0..endpoints).map(move |path| (event, path)));
     pairs

@@ -15,12 +15,12 @@ use tokio::{
     sync::{Mutex, mpsc},
 };
 
-/// The id of every request, since invocations never overlap.
+/// The id that every request has, since invocations never overlap.
 const REQUEST_ID: &str = "8476a536-e9f4-11e8-9739-2dfe598c3fcd";
 
 /// A server for one function.
 pub struct RuntimeApi {
-    /// The address for the function.
+    /// The address that the function polls.
     pub address: SocketAddr,
     events: mpsc::Sender<String>,
     answers: mpsc::Receiver<Bytes>,
@@ -47,7 +47,7 @@ impl RuntimeApi {
         Ok(Self { address, events, answers })
     }
 
-    /// Passes an event to the function when it next requests one, and waits for the answer.
+    /// Passes an event to the function on its next poll, and waits for the response.
     pub async fn invoke(&mut self, event: &str) -> Option<Bytes> {
         self.events.send(event.to_owned()).await.ok()?;
         self.answers.recv().await
@@ -69,7 +69,7 @@ async fn next(State(ends): State<Arc<Ends>>) -> (StatusCode, HeaderMap, String) 
 }
 
 async fn answer(State(ends): State<Arc<Ends>>, body: Bytes) -> StatusCode {
-    // If the bench has given up, no receiver waits for the answer; that is not the function's fault.
+    // If the bench has given up, no receiver is waiting for the response; this is not the function's fault.
     drop(ends.answers.send(body).await);
     StatusCode::ACCEPTED
 }

@@ -1,10 +1,10 @@
-//! A delivery's processor time by stage, from the lines that the functions log at `trace`.
+//! A delivery's processor time by stage, taken from the lines that the functions log at `trace`.
 
 use std::{collections::BTreeMap, error::Error, fs, path::Path, time::Duration};
 
 use serde::Deserialize;
 
-/// The stages of a run: how often each ran and its processor time, by function and name.
+/// The stages of a run by function and name: how often each ran, and its processor time.
 #[derive(Debug, Clone, Default)]
 pub struct Stages(BTreeMap<(String, String), Stage>);
 
@@ -14,7 +14,7 @@ pub struct Stage {
     pub computing: Duration,
 }
 
-/// A line about a stage, as `base::stage` logs it.
+/// A log line about a stage, as `base::stage` writes it.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Line {
@@ -23,14 +23,14 @@ struct Line {
 }
 
 impl Stages {
-    /// The stages in the logs of this folder so far.
+    /// The stages that this folder's logs contain so far.
     pub fn of(logs: &Path) -> Result<Self, Box<dyn Error>> {
         let mut stages: BTreeMap<(String, String), Stage> = BTreeMap::new();
         for file in fs::read_dir(logs)? {
             let path = file?.path();
             let function = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
             let text = fs::read_to_string(&path)?;
-            // The last line may be incomplete, and most lines concern other things.
+            // The last line may be incomplete, and most lines are about other things.
             for line in text.lines().filter_map(|line| serde_json::from_str::<Line>(line).ok()) {
                 let stage = stages.entry((function.clone(), line.stage)).or_default();
                 stage.count += 1;
@@ -40,7 +40,7 @@ impl Stages {
         Ok(Self(stages))
     }
 
-    /// The stages since an earlier reading.
+    /// The stages logged since an earlier reading.
     pub fn since(&self, earlier: &Self) -> Self {
         let difference = |(key, stage): (&(String, String), &Stage)| {
             let before = earlier.0.get(key).copied().unwrap_or_default();
@@ -59,7 +59,7 @@ impl Stages {
         self.0.get(&(function.to_owned(), name.to_owned())).copied().unwrap_or_default()
     }
 
-    /// The processor time of all stages of a function.
+    /// The total processor time of a function's stages.
     pub fn sum(&self, function: &str) -> Duration {
         self.0.iter().filter(|((of, _), _)| of == function).map(|(_, stage)| stage.computing).sum()
     }

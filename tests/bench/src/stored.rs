@@ -9,10 +9,10 @@ use crate::{
     emulator::{Emulator, call},
 };
 
-/// The bytes that DynamoDB adds to each item of the table or of an index.
+/// The bytes that DynamoDB adds to each item of the table or an index.
 const ITEM_OVERHEAD: usize = 100;
 
-/// The bytes of the table, and of its indexes.
+/// The size of the table and of its indexes, in bytes.
 #[derive(Debug, Clone, Copy)]
 pub struct Stored {
     pub table: f64,
@@ -20,7 +20,7 @@ pub struct Stored {
 }
 
 impl Stored {
-    /// Reads a bundle's whole table.
+    /// Reads a bundle's entire table.
     pub async fn of(bundle: &Bundle) -> TaskResult<Self> {
         let emulator = Emulator::of(bundle, "DYNAMODB_ENDPOINT");
         let mut connection = Connection::open(&emulator.address).await?;
@@ -35,7 +35,7 @@ impl Stored {
         Ok(stored)
     }
 
-    /// The bytes that were added since an earlier reading.
+    /// The bytes added since an earlier reading.
     pub fn since(self, earlier: Self) -> Self {
         Self { table: self.table - earlier.table, indexes: self.indexes - earlier.indexes }
     }
@@ -69,10 +69,10 @@ fn members(map: &Value) -> usize {
 fn value(attribute: &Value) -> usize {
     let Some((kind, value)) = attribute.as_object().and_then(|attribute| attribute.iter().next()) else { return 0 };
     let text = |value: &Value| value.as_str().map_or(0, str::len);
-    // A list or map takes three bytes, and one more for each element.
+    // A list or map takes three bytes, plus one for each element.
     match (kind.as_str(), value) {
         ("N", number) => text(number).div_ceil(2) + 1,
-        // In base64.
+        // The bytes are in Base64.
         ("B", bytes) => text(bytes) * 3 / 4,
         ("M", map) => 3 + map.as_object().map_or(0, |map| map.len()) + members(map),
         ("L", Value::Array(list)) => 3 + list.iter().map(|element| 1 + self::value(element)).sum::<usize>(),

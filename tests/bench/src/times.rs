@@ -5,7 +5,7 @@ use std::time::Duration;
 /// The distribution of measured times.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Times {
-    /// Half are shorter.
+    /// Half of the times are shorter.
     pub median: Duration,
     /// 95 % of times are shorter.
     pub high: Duration,
@@ -21,7 +21,7 @@ impl Times {
         Self { median: at(50), high: at(95), highest: at(99) }
     }
 
-    /// All three, in milliseconds.
+    /// All three times, in milliseconds.
     pub fn in_millis(self) -> String {
         let millis = |time: Duration| time.as_secs_f64() * 1e3;
         format!("{:.1} / {:.1} / {:.1}", millis(self.median), millis(self.high), millis(self.highest))

@@ -1,4 +1,4 @@
-//! Processor time and memory of each process of a bundle.
+//! The processor time and memory used by each process of a bundle.
 
 use std::{collections::BTreeMap, error::Error, time::Duration};
 
@@ -12,15 +12,15 @@ const REST: &str = "local: gateway, Lambda, queues, secrets";
 const OTHERS: &str = "all other functions";
 const BENCH: &str = "the bench: clients and endpoint";
 
-/// Every row, in the order of the tables.
+/// All rows, in the order in which the tables show them.
 pub const ROWS: [&str; 6] = [OURS[0], OURS[1], OTHERS, TABLE, REST, BENCH];
 
-/// The processor time so far, by row.
+/// The processor time used so far, by row.
 #[derive(Debug, Clone, Default)]
 pub struct Usage(BTreeMap<&'static str, Duration>);
 
 impl Usage {
-    /// Reads the usage of a bundle, by the id of its main process.
+    /// Reads a bundle's usage, given the id of its main process.
     pub fn of(process_id: u32) -> Result<Self, Box<dyn Error>> {
         let mut usage = BTreeMap::new();
         let table = computed_by_threads(process_id, "table")?;
@@ -48,13 +48,13 @@ impl Usage {
         self.0.iter().filter(|(row, _)| **row != BENCH).map(|(_, time)| *time).sum()
     }
 
-    /// The functions that publish and deliver.
+    /// The processor time of the functions that publish and deliver.
     pub fn ours(&self) -> Duration {
         OURS.iter().map(|row| self.row(row)).sum()
     }
 }
 
-/// Bytes of resident memory, by row.
+/// The resident memory in bytes, by row.
 pub fn resident(process_id: u32) -> Result<BTreeMap<&'static str, u64>, Box<dyn Error>> {
     let mut resident =
         BTreeMap::from([(REST, memory(process_id, "VmRSS")?), (BENCH, memory(std::process::id(), "VmRSS")?)]);

@@ -1,4 +1,5 @@
-//! Deliveries while others wait for a retry. Waiting deliveries must not slow others down, however many there are.
+//! Deliveries while others are waiting for a retry. Waiting deliveries must not slow others down, no matter how many
+//! there are.
 
 use std::{
     error::Error,
@@ -20,7 +21,7 @@ use crate::{
 
 /// A retry schedule so long that no retry occurs during the measurement.
 pub const SCHEDULE: &str = "0s,15m,15m";
-/// Webhooks per event.
+/// The number of webhooks per event.
 const WEBHOOKS: usize = 20;
 /// The number of events with waiting deliveries.
 const WAITING: usize = 1_250;
@@ -44,7 +45,7 @@ pub async fn measure(bundle: &Bundle) -> Result<Vec<Growth>, Box<dyn Error>> {
     }
     let publisher = Publisher::new(bundle.target(beside), SIZE, &Arc::default());
     let load = Load::Full(EVENTS, LIMIT);
-    // A warm-up, in which functions start and open their connections.
+    // A warm-up run, in which functions start and open their connections.
     Run::of(&publisher, &quick, WEBHOOKS, load).await?;
     for events in [0, WAITING] {
         if events > 0 {

@@ -6,10 +6,10 @@ use syn::{Ident, ItemFn, parse_macro_input};
 
 /// Registers an async function that takes an `Arc<Suite>` as a contract suite test.
 ///
-/// - `#[contract_test]`: runs alongside other tests.
-/// - `#[contract_test(in_browser)]`: runs alongside other tests, if the machine has a browser.
-/// - `#[contract_test(on_demand)]`: runs only with `--ignored`, since it takes a long time or needs a tool that not
-///   every machine has.
+/// - `#[contract_test]`: the test runs alongside others.
+/// - `#[contract_test(in_browser)]`: the test runs alongside others, if the machine has a browser.
+/// - `#[contract_test(on_demand)]`: the test runs only with `--ignored`, since it takes a long time or needs a tool
+///   that not every machine has.
 #[proc_macro_attribute]
 pub fn contract_test(attribute: TokenStream, item: TokenStream) -> TokenStream {
     let function = parse_macro_input!(item as ItemFn);

@@ -1,5 +1,5 @@
-//! An agent calls a tool that creates or sends something, with an idempotency key. `mcp` is killed before and after the
-//! transaction that writes the effect and the key's record. The agent repeats the call, and it takes effect once.
+//! An agent calls a tool with an idempotency key to create or send something. `mcp` is killed before and after the
+//! transaction that writes the effect and the key's record. The agent repeats the call, which takes effect only once.
 
 use serde_json::{Value, json};
 
@@ -9,7 +9,7 @@ use super::{
 };
 use crate::harness::{Agent, ApiResponse, Behaviour, Call, LONG, Moment, until};
 
-/// Tests every crash point in turn.
+/// Tests each crash point in turn.
 pub async fn play(stage: &Stage<'_>) {
     for moment in [Moment::Before, Moment::After] {
         creation_killed_at(stage, moment).await;
@@ -47,7 +47,7 @@ fn call(agent: &Agent, tool: &str, arguments: Value) -> Call {
     agent.message("tools/call", Some(tool), agent.arguments(arguments, tool))
 }
 
-/// Kills `mcp` at the call's transaction and repeats the call twice; returns the repetitions' results.
+/// Kills `mcp` during the call's transaction and repeats the call twice; returns the results of the repetitions.
 async fn killed_at(stage: &Stage<'_>, scene: &Scene, moment: Moment, call: impl Fn() -> Call) -> [Value; 2] {
     let mut held = hold(stage.table(), &format!("mcp: {moment:?} the transaction of a call"), moment, scene);
     let request = call();
@@ -63,7 +63,7 @@ async fn killed_at(stage: &Stage<'_>, scene: &Scene, moment: Moment, call: impl 
     [first, again]
 }
 
-/// A call's result, unless it fails.
+/// The result of a call, if it succeeds.
 async fn acknowledged(call: Call) -> Option<Value> {
     let answer: ApiResponse = call.attempt().await.ok().filter(|answer| answer.status < 500)?;
     let result = answer.json()["result"].clone();

@@ -3,7 +3,7 @@
 use super::stage::{Stage, writes};
 use crate::harness::{Behaviour, LONG, Moment, until};
 
-/// Tests every crash point in turn. Attempts are made an hour later, unless requested earlier.
+/// Tests each crash point in turn. Attempts are made after an hour, unless requested earlier.
 pub async fn play(stage: &Stage<'_>) {
     for moment in [Moment::Before, Moment::After] {
         killed_at(stage, "unclaimed", moment, 0).await;
@@ -11,7 +11,7 @@ pub async fn play(stage: &Stage<'_>) {
     }
 }
 
-/// The delivery has had this many attempts.
+/// The delivery has already had this many attempts.
 async fn killed_at(stage: &Stage<'_>, state: &str, moment: Moment, attempts: u64) {
     let point = format!("cancel: {moment:?} the write, {state}");
     let scene = stage.scene(1, [Behaviour::status(500)]).await;
@@ -38,7 +38,7 @@ async fn killed_at(stage: &Stage<'_>, state: &str, moment: Moment, attempts: u64
     });
     let again = again.await.json();
     assert_eq!((&again["attemptCount"], &again["cancelReason"]), (&attempts.into(), &"owner".into()), "{point}");
-    // An unclaimed delivery has no requests to account for.
+    // No requests need to be accounted for if the delivery was not claimed.
     let accounted = if attempts == 0 { Vec::new() } else { vec![delivery] };
     stage.note(&point, &scene, accounted, "cancelled").await;
 }

@@ -7,7 +7,7 @@ use crate::{
     idempotency::asked::{Asked, Wanted},
 };
 
-/// Tests every crash point in turn.
+/// Tests each crash point in turn.
 pub async fn play(stage: &Stage<'_>) {
     for wanted in Wanted::ALL {
         for moment in [Moment::Before, Moment::After] {
@@ -43,8 +43,8 @@ async fn killed_at(stage: &Stage<'_>, wanted: Wanted, moment: Moment) {
     assert_eq!(asked.count(&scene.entity).await, before + 1, "{point}");
 }
 
-/// The change and the record are written, but not announced: the sweep finds the delivery, and the repeated request
-/// does not send it again.
+/// The change and the record are written but not announced: the sweep finds the delivery, and the repeated request does
+/// not send it again.
 async fn resend_killed_before_it_is_announced(stage: &Stage<'_>) {
     let scene = stage.scene(1, [Behaviour::status(200)]).await;
     let delivery = scene.acknowledged().await.remove(0);
@@ -80,7 +80,7 @@ async fn set(stage: &Stage<'_>, wanted: Wanted) -> (Scene, Asked, usize) {
     (scene, asked, before)
 }
 
-/// Holds the transaction that writes the record of the scene's key.
+/// Holds the transaction that writes the record for the scene's key.
 pub fn hold(table: &Interposer, point: &str, moment: Moment, scene: &Scene) -> Held {
     let key = format!("IDEMPOTENCY#{}#", scene.entity.id);
     table.hold(point, moment, move |call: &AwsCall| call.operation == "TransactWriteItems" && writes(call, &key, ""))

@@ -1,4 +1,4 @@
-//! dispatch-deliveries is killed between the message, the record of the attempt, and the next attempt.
+//! dispatch-deliveries is killed at points between the message, the attempt's record, and the next attempt.
 
 use futures::join;
 use serde_json::json;
@@ -6,15 +6,15 @@ use serde_json::json;
 use super::stage::{Scene, Stage, acknowledged, deliveries, writes};
 use crate::harness::{AwsCall, Behaviour, Interposer, Moment, Table, announced, purge, stored};
 
-/// Tests every crash point in turn.
+/// Tests each crash point in turn.
 pub async fn play(stage: &Stage<'_>) {
     let table = stage.table();
     let queue = stage.queue();
     let fine = || vec![Behaviour::status(200)];
-    // One failure, and then only successes.
+    // The endpoint fails once, then always succeeds.
     let fails_once = || vec![Behaviour::status(500), Behaviour::status(200)];
     let large = || vec![Behaviour::answer(200, &[], "x".repeat(5_000))];
-    // The first claim inserts the head, unless the announcement was late and a sweep has inserted it.
+    // The first claim inserts the head, unless the announcement was late and a sweep has already inserted it.
     let claim = |delivery: &str| {
         let (inserted, changed) = (statement_on(delivery, "'lease': ?"), statement_on(delivery, "lease IS MISSING"));
         move |call: &AwsCall| inserted(call) || changed(call)
@@ -46,7 +46,7 @@ pub async fn play(stage: &Stage<'_>) {
 
     killed_while_counting(stage, "dispatch: recorded, not counted", Moment::Before).await;
     killed_while_counting(stage, "dispatch: counted, answer lost", Moment::After).await;
-    // Concurrently, since each has to wait for a schedule and a lease.
+    // Test these concurrently, since each has to wait for a schedule and a lease.
     join!(
         exhausted(stage, "dispatch: exhausted, record and event not written", Moment::Before),
         exhausted(stage, "dispatch: exhausted, record and event written, answer lost", Moment::After),
@@ -73,13 +73,13 @@ fn statement_on(delivery: &str, words: &'static str) -> impl Fn(&AwsCall) -> boo
     move |call| call.operation != "TransactWriteItems" && writes(call, &key, words)
 }
 
-/// Matches a transaction that records an attempt of a delivery.
+/// Matches a transaction that records an attempt for a delivery.
 pub fn transaction_on(delivery: &str) -> impl Fn(&AwsCall) -> bool + Send + Sync + 'static + use<> {
     let (pk, sk) = stored::head_key(delivery);
     move |call| call.operation == "TransactWriteItems" && call.mentions(&pk) && call.mentions(&sk)
 }
 
-/// Matches a message for a delivery's attempt.
+/// Matches the message for a delivery's attempt.
 fn announcement_of(delivery: &str, attempt: u64) -> impl Fn(&AwsCall) -> bool + Send + Sync + 'static + use<> {
     let delivery = delivery.to_owned();
     move |call| announced(call).iter().any(|due| due.delivery == delivery && due.number == attempt)
@@ -107,7 +107,8 @@ async fn killed_at<W>(
     stage.note(point, &scene, vec![delivery], "delivered").await;
 }
 
-/// Carries out the call but loses its answer. The function survives and repeats the call; the attempt is made once.
+/// Performs the call but loses the response. The function survives and repeats the call, but makes the attempt only
+/// once.
 async fn answer_lost<W>(
     stage: &Stage<'_>,
     point: &str,
@@ -153,7 +154,7 @@ async fn queue_forgets_a_retry(stage: &Stage<'_>, point: &str) {
     stage.note(point, &scene, vec![delivery], "delivered").await;
 }
 
-/// The attempt is in the history; its count in the statistics may be lost.
+/// The attempt is in the history; its count may be missing from the statistics.
 async fn killed_while_counting(stage: &Stage<'_>, point: &str, moment: Moment) {
     let scene = stage.scene(1, [Behaviour::status(200)]).await;
     let counter = format!("STA#{}", scene.hooks[0].id);
@@ -166,13 +167,13 @@ async fn killed_while_counting(stage: &Stage<'_>, point: &str, moment: Moment) {
     stage.note(point, &scene, deliveries(&answer), "delivered").await;
 }
 
-/// The last attempt fails, and the same transaction writes the event about it: both are written exactly once or not at
-/// all.
+/// The last attempt fails, and the same transaction writes the event about it: either both are written once, or
+/// neither.
 async fn exhausted(stage: &Stage<'_>, point: &str, moment: Moment) {
     let scene = stage.scene(1, [Behaviour::status(500)]).await;
     let listener = listener(stage, &scene).await;
     let (delivery, announced, publication) = stage.publish_and_hold(&scene).await;
-    // Only the last of the three attempts uses a transaction.
+    // Of the three attempts, only the last uses a transaction.
     let mut held = stage.table().hold(point, moment, transaction_on(&delivery));
     announced.release();
     acknowledged(publication).await;
@@ -191,8 +192,7 @@ async fn exhausted(stage: &Stage<'_>, point: &str, moment: Moment) {
     );
 }
 
-/// Another dispatcher announces the same event during the transaction: the transaction writes everything except the
-/// event.
+/// Another dispatcher announces the same event during the transaction, which then writes everything except the event.
 async fn announced_meanwhile(stage: &Stage<'_>, point: &str, status: u16, kind: &'static str) {
     let scene = stage.scene(1, [Behaviour::status(status)]).await;
     let hook = &scene.hooks[0];
@@ -218,7 +218,7 @@ async fn announced_meanwhile(stage: &Stage<'_>, point: &str, status: u16, kind: 
     stage.note(point, &scene, vec![delivery], "failed").await;
 }
 
-/// Another of the entity's webhooks, for events about the first.
+/// A second webhook of the entity, which receives events about the first.
 pub async fn listener(stage: &Stage<'_>, scene: &Scene) -> Scene {
     let path = format!("{}-listener", scene.path);
     let listener = Scene { path, ..scene.clone() };

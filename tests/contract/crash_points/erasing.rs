@@ -1,5 +1,5 @@
-//! erase-event is killed at each of its writes, and dispatch-deliveries encounters an erasure when it claims and when
-//! it records. In the end, none of the event's content is left.
+//! erase-event is killed at each of its writes, and dispatch-deliveries finds an event erased when it claims and when
+//! it records. In the end, none of the event's content remains.
 
 use serde_json::json;
 
@@ -9,7 +9,7 @@ use crate::{
     harness::{AwsCall, Behaviour, LONG, Moment, Table, stored, until},
 };
 
-/// Tests every crash point. Each ends later, when the sweep has completed the erasure.
+/// Tests each crash point. Each point ends later, once the sweep has completed the erasure.
 pub async fn play(stage: &Stage<'_>) {
     let event = |event: &str, _: &str| transaction_on_event(event);
     let head = |_: &str, delivery: &str| statement_on(delivery, "SET erasedDate=?");
@@ -42,18 +42,18 @@ pub async fn play(stage: &Stage<'_>) {
             (!has_job && left_in(&items, &guest).is_empty()).then_some(())
         })
         .await;
-        // If a delivery is cancelled while unclaimed, or its worker dies, no history contains its requests.
+        // If a delivery is cancelled before it is claimed, or its worker dies, no history contains its requests.
         let deliveries = if ends == "cancelled" { Vec::new() } else { vec![delivery] };
         stage.played(point, on_disk, &scene, deliveries, ends);
     }
 }
 
-/// The guest's name in an event, with its entity's name.
+/// The beginning of the guest's name in an event, which the entity's name follows.
 const GUEST: &str = "guest-of";
-/// The size in bytes of an answer that does not fit into the head.
+/// The size in bytes of a response that does not fit into the head.
 const LARGE: usize = 3_000;
 
-/// A tested point whose erasure must still complete.
+/// A tested crash point whose erasure is not complete yet.
 struct Played {
     point: &'static str,
     scene: Scene,
@@ -67,7 +67,7 @@ fn guest_of(scene: &Scene) -> String {
     format!("{GUEST}-{}", scene.entity.id)
 }
 
-/// A scene whose event names a guest, and whose endpoint repeats the name in an answer of this many bytes.
+/// A scene with a guest's name in its event, and an endpoint that repeats the name in a response of this many bytes.
 async fn scene(stage: &Stage<'_>, bytes: usize) -> Scene {
     let scene = stage.scene(1, [Behaviour::status(200)]).await;
     let guest = guest_of(&scene);
@@ -97,7 +97,7 @@ fn removal_of_job(event: &str) -> impl Fn(&AwsCall) -> bool + Send + Sync + 'sta
     move |call| call.operation == "DeleteItem" && call.mentions(&job)
 }
 
-/// Kills the function, or only loses the answer, while this call of an erasure is held.
+/// Kills the function, or only loses the response, while this call for an erasure is held.
 async fn killed_at<W>(
     stage: &Stage<'_>,
     point: &'static str,
@@ -131,13 +131,13 @@ where
     } else {
         assert_eq!(shown["data"], json!({}), "{point}");
     }
-    // From the transaction on, no answer shows it, even if the job has yet to run.
+    // From the transaction on, no response shows the name, even if the job has not run yet.
     assert!(!scene.entity.delivery(&delivery).await.to_string().contains(&guest_of(&scene)), "{point}");
     Played { point, scene, event, delivery, on_disk, ends: "delivered" }
 }
 
-/// Waits until the function's process is running, since an earlier point may have killed it: the dispatcher repeats a
-/// held call after a few seconds, and the event must be erased before that.
+/// Waits until the function's process is running, since an earlier crash point may have killed it: the dispatcher
+/// repeats a held call after a few seconds, and the event must be erased before then.
 async fn start_erasing(scene: &Scene) {
     let nothing = content("evt_00000000000000000000000000");
     until("the function answers", LONG, async || {
@@ -147,7 +147,7 @@ async fn start_erasing(scene: &Scene) {
     .await;
 }
 
-/// A worker has read the event but not yet claimed its delivery when the event is erased.
+/// The event is erased after a worker has read it, but before the worker claims its delivery.
 async fn unclaimed(stage: &Stage<'_>, point: &'static str) -> Played {
     let scene = scene(stage, LARGE).await;
     start_erasing(&scene).await;

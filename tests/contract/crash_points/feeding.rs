@@ -1,5 +1,5 @@
-//! The functions of a feed are killed around each of their writes. The reader repeats its request: no delivery is lost
-//! and no answer counts twice.
+//! A feed's functions are killed around each of their writes. The reader repeats its request: no delivery is lost, and
+//! no answer counts twice.
 
 use serde_json::{Value, json};
 
@@ -9,7 +9,7 @@ use crate::{
     harness::{Hook, LONG, Moment, until},
 };
 
-/// Tests every crash point in turn.
+/// Tests each crash point in turn.
 pub async fn play(stage: &Stage<'_>) {
     for moment in [Moment::Before, Moment::After] {
         put_into_the_feed(stage, moment).await;
@@ -26,7 +26,7 @@ async fn scene(stage: &Stage<'_>) -> (Scene, Hook) {
     (scene, hook)
 }
 
-/// The dispatcher dies around the write that puts a delivery into the feed.
+/// The dispatcher dies around the write that adds a delivery to the feed.
 async fn put_into_the_feed(stage: &Stage<'_>, moment: Moment) {
     let (scene, hook) = scene(stage).await;
     let point = format!("dispatch: {moment:?} a delivery is put into the feed");
@@ -42,8 +42,8 @@ async fn put_into_the_feed(stage: &Stage<'_>, moment: Moment) {
     ended(stage, &point, on_disk, &scene, &delivery).await;
 }
 
-/// The reader's request with an idempotency key dies around the write that gives it the delivery. The repetition gets
-/// the delivery, as its first attempt.
+/// The function that handles a read with an idempotency key dies around the write that gives the delivery to the
+/// reader. Repeating the request returns the delivery, as its first attempt.
 async fn handing_out_for_a_key(stage: &Stage<'_>, moment: Moment) {
     let (scene, hook) = scene(stage).await;
     let delivery = unread(&scene).await;
@@ -69,7 +69,7 @@ async fn handing_out_for_a_key(stage: &Stage<'_>, moment: Moment) {
     ended(stage, &point, on_disk, &scene, &delivery).await;
 }
 
-/// The reader's request dies around the write that gives it the delivery.
+/// The function that handles a read dies around the write that gives the delivery to the reader.
 async fn handing_out(stage: &Stage<'_>, moment: Moment) {
     let (scene, hook) = scene(stage).await;
     let delivery = unread(&scene).await;
@@ -96,7 +96,7 @@ async fn handing_out(stage: &Stage<'_>, moment: Moment) {
     ended(stage, &point, on_disk, &scene, &delivery).await;
 }
 
-/// The function with the reader's answer dies around its record.
+/// The function that handles the reader's answer dies around the write that records it.
 async fn answering(stage: &Stage<'_>, moment: Moment) {
     let (scene, hook) = scene(stage).await;
     let delivery = unread(&scene).await;
@@ -121,7 +121,7 @@ async fn answering(stage: &Stage<'_>, moment: Moment) {
     ended(stage, &point, on_disk, &scene, &delivery).await;
 }
 
-/// The next reader's request dies around the record of an unconfirmed attempt.
+/// The function that handles the next reader's request dies around recording an unconfirmed attempt.
 async fn recording_an_unconfirmed_attempt(stage: &Stage<'_>, moment: Moment) {
     let (scene, hook) = scene(stage).await;
     let delivery = unread(&scene).await;
@@ -154,7 +154,7 @@ async fn recording_an_unconfirmed_attempt(stage: &Stage<'_>, moment: Moment) {
     ended(stage, &point, on_disk, &scene, &delivery).await;
 }
 
-/// A delivery waiting in the feed.
+/// A delivery that is waiting in the feed.
 async fn unread(scene: &Scene) -> String {
     let delivery = scene.acknowledged().await.remove(0);
     let in_feed = |shown: &Value| shown["waitingFor"] == "reader";
@@ -162,7 +162,7 @@ async fn unread(scene: &Scene) -> String {
     delivery
 }
 
-/// Records a tested point whose delivery is delivered. No endpoint saw it, so its history is compared here.
+/// Records a tested crash point whose delivery has succeeded. No endpoint received it, so its history is compared here.
 async fn ended(stage: &Stage<'_>, point: &str, on_disk: String, scene: &Scene, delivery: &str) {
     let shown = scene.entity.delivery(delivery).await;
     let attempts = shown["attempts"].as_array().expect("openapi.yaml says so");

@@ -1,8 +1,8 @@
-//! Crash points of docs/crashes.md: a function is killed before or after a write, a message or a request, or only loses
-//! the answer, while it publishes, dispatches, sweeps, keeps an order, serves a feed, cancels, erases, pauses, resumes,
-//! replays, creates or calls a tool. Clients repeat unacknowledged requests. In the end, every delivery has the
-//! expected status, none is stuck, and its history contains every request that the receiver saw, as an `interrupted`
-//! attempt if a kill prevented the record.
+//! The crash points in docs/crashes.md: a function is killed before or after a write, a message or a request, or only
+//! loses the response, while it publishes, dispatches, sweeps, keeps an order, serves a feed, cancels, erases, pauses,
+//! resumes, replays, creates or calls a tool. Clients repeat unacknowledged requests. In the end, every delivery has
+//! the expected status, none is stuck, and each history contains every request that the receiver got, as an
+//! `interrupted` attempt if a kill prevented the record.
 
 mod calling;
 mod cancelling;

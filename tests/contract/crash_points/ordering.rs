@@ -1,5 +1,5 @@
-//! The functions are killed around each write for the order by subject. Every delivery is sent after the one before it,
-//! and none waits forever.
+//! The functions are killed around each write that keeps the order by subject. Every delivery is sent after the
+//! previous one, and none waits forever.
 
 use super::stage::{Scene, Stage, acknowledged, deliveries, writes};
 use crate::{
@@ -9,7 +9,7 @@ use crate::{
 };
 use serde_json::json;
 
-/// Tests every crash point in turn.
+/// Tests each crash point in turn.
 pub async fn play(stage: &Stage<'_>) {
     for moment in [Moment::Before, Moment::After] {
         accepted(stage, moment).await;
@@ -19,7 +19,7 @@ pub async fn play(stage: &Stage<'_>) {
     }
 }
 
-/// An ordered webhook whose endpoint postpones the first event about a subject, and that event's delivery. The scene's
+/// An ordered webhook whose endpoint postpones the first event about a subject, with that event's delivery. The scene's
 /// next event is about the same subject.
 async fn scene(stage: &Stage<'_>) -> (Scene, String) {
     let scene = stage.scene(0, [later(), Behaviour::status(200)]).await;
@@ -44,7 +44,7 @@ async fn accepted(stage: &Stage<'_>, moment: Moment) {
     let on_disk = stage.on_disk(&scene).await;
     let first_answer = publication.await.expect("no panic").as_ref().map(deliveries);
     // A function that has waited half a second for the table's response looks for the event, and finds it if the
-    // transaction was carried out.
+    // transaction succeeded.
     let is_dead = moment == Moment::Before;
     assert!(!is_dead || first_answer.is_none(), "{point}: acknowledged by a dead function");
     let answer = scene.acknowledged().await;
@@ -55,13 +55,13 @@ async fn accepted(stage: &Stage<'_>, moment: Moment) {
     ended(stage, &point, on_disk, &scene, [first, second]).await;
 }
 
-/// Matches the writes to the head of a delivery that is put on hold for another one, or is woken.
+/// Matches writes to a delivery's head that put it on hold for another delivery, or wake it.
 fn holding(delivery: &str) -> impl Fn(&AwsCall) -> bool + Send + Sync + 'static + use<> {
     let delivery = delivery.to_owned();
     move |call| writes(call, &delivery, "heldBy")
 }
 
-/// The dispatcher dies around the write that makes a delivery wait for the one before it.
+/// The dispatcher dies around the write that makes a delivery wait for the previous one.
 async fn held(stage: &Stage<'_>, moment: Moment) {
     let (scene, first) = scene(stage).await;
     let point = format!("dispatch: {moment:?} a delivery waits for the one before");
@@ -78,7 +78,7 @@ async fn held(stage: &Stage<'_>, moment: Moment) {
     ended(stage, &point, on_disk, &scene, [first, second]).await;
 }
 
-/// The dispatcher records the previous delivery's last attempt, and dies around the write that wakes the next one.
+/// The dispatcher records the previous delivery's last attempt, and dies around the write that wakes the next delivery.
 async fn woken(stage: &Stage<'_>, moment: Moment) {
     let (scene, first) = scene(stage).await;
     let point = format!("dispatch: {moment:?} the next of a subject is woken");
@@ -94,7 +94,7 @@ async fn woken(stage: &Stage<'_>, moment: Moment) {
     ended(stage, &point, on_disk, &scene, [first, second]).await;
 }
 
-/// The reader's answer is recorded, and its function dies around the write that wakes the next.
+/// The reader's answer is recorded, and the function dies around the write that wakes the next delivery.
 async fn woken_in_a_feed(stage: &Stage<'_>, moment: Moment) {
     let scene = stage.scene(0, []).await;
     let body = json!({ "name": "feed", "delivery": "pull", "eventList": [], "order": "subject" });
@@ -130,7 +130,7 @@ async fn woken_in_a_feed(stage: &Stage<'_>, moment: Moment) {
     stage.played(&point, on_disk, &scene, Vec::new(), "delivered");
 }
 
-/// Records a tested point whose deliveries were sent one by one.
+/// Records a tested crash point whose deliveries were sent one by one.
 async fn ended(stage: &Stage<'_>, point: &str, on_disk: String, scene: &Scene, pair: [String; 2]) {
     for id in &pair {
         let shown = scene.entity.until_status(id, &["delivered", "failed", "cancelled"]).await;

@@ -1,7 +1,7 @@
-//! A pause ends early, through a response to an attempt that a person requested, through a new address or through its
-//! owner, while dispatch-deliveries, change-webhook or resume-webhook is killed. No delivery waits for the pause's
-//! original end. The function is also killed while a pause with an end begins: there is a job for the end if, and only
-//! if, there is a pause.
+//! A pause ends early, through the response to an attempt that a person requested, a new address or its owner, while
+//! dispatch-deliveries, change-webhook or resume-webhook is killed. No delivery waits for the pause's original end. The
+//! function is also killed while beginning a pause that has an end: there must be a job for the end if and only if
+//! there is a pause.
 
 use serde_json::{Value, json};
 
@@ -11,7 +11,7 @@ use crate::{
     pauses::{is_put_off, key, paused_in},
 };
 
-/// Tests every crash point in turn.
+/// Tests each crash point in turn.
 pub async fn play(stage: &Stage<'_>) {
     probed(stage, "pause: probe answered, breaker open and no job", Moment::Before, true).await;
     probed(stage, "pause: probe answered, breaker closed and job written, answer lost", Moment::After, true).await;
@@ -26,7 +26,7 @@ pub async fn play(stage: &Stage<'_>) {
     resumed(stage, "pause: owner's pause ended, answer lost, no process killed", Moment::After, false).await;
 }
 
-/// A paused webhook with waiting deliveries, and the held call that ends the pause.
+/// A paused webhook with waiting deliveries, and the held call that will end the pause.
 struct Paused {
     scene: Scene,
     waiting: Vec<String>,
@@ -51,7 +51,7 @@ async fn paused(stage: &Stage<'_>, point: &str, moment: Moment) -> Paused {
     Paused { scene, waiting, held }
 }
 
-/// Checks that the breaker and the job are unchanged, or that the breaker is closed and waiting deliveries are sent.
+/// Checks that either the breaker and the job are unchanged, or the breaker is closed and waiting deliveries are sent.
 async fn ends(stage: &Stage<'_>, point: &str, moment: Moment, scene: &Scene, deliveries: Vec<String>) {
     let table = Table::of(&stage.setup.api.env);
     let (pk, sk) = key(&scene.entity, &scene.hooks[0]);
@@ -59,7 +59,7 @@ async fn ends(stage: &Stage<'_>, point: &str, moment: Moment, scene: &Scene, del
         let health = table.item(&pk, &sk).await.expect("the breaker stays as it is");
         assert!(health.get("openUntil").is_some(), "{point}: {health:#}");
         assert_eq!(table.item(&format!("JOB#{}", scene.hooks[0].id), "RECOVER").await, None, "{point}");
-        // The person requests another attempt.
+        // A person requests another attempt.
         scene.entity.post(&format!("/webhook/{}/resume", scene.hooks[0].id)).expect(200).await;
     }
     stage.note(point, scene, deliveries, "delivered").await;
@@ -78,7 +78,7 @@ async fn probed(stage: &Stage<'_>, point: &str, moment: Moment, kills: bool) {
     ends(stage, point, moment, &scene, waiting).await;
 }
 
-/// The webhook gets another address.
+/// The webhook's address changes.
 async fn moved(stage: &Stage<'_>, point: &str, moment: Moment, kills: bool) {
     let Paused { scene, waiting, mut held } = paused(stage, point, moment).await;
     let former = scene.entity.webhook(&scene.hooks[0].id).await["eventUrl"].clone();
@@ -137,7 +137,7 @@ fn waits_for_pause(shown: &Value) -> bool {
     shown["waitingFor"] == "pause"
 }
 
-/// The owner resumes a webhook that the owner paused.
+/// The owner resumes a webhook that the owner has paused.
 async fn resumed(stage: &Stage<'_>, point: &str, moment: Moment, kills: bool) {
     let scene = stage.scene(1, [Behaviour::status(200)]).await;
     let at = format!("/webhook/{}", scene.hooks[0].id);

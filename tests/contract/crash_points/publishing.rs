@@ -1,4 +1,4 @@
-//! publish-event is killed between the request and the acknowledgement.
+//! publish-event is killed at points between the request and the acknowledgement.
 
 use std::time::Duration;
 
@@ -9,12 +9,12 @@ use tokio::time::sleep;
 use super::stage::{Scene, Stage, deliveries, writes};
 use crate::harness::{AwsCall, Behaviour, Interposer, LONG, Moment, Table, announced, stored, until};
 
-/// The time after which the sweep no longer looks at the first events.
+/// The time after which the sweep no longer examines the first events.
 const SWEPT: Duration = Duration::from_secs(22);
-/// The age from which publishing counts as late, with a margin.
+/// The age at which publishing counts as late, plus a margin.
 const LATE: Duration = Duration::from_secs(11);
 
-/// Tests every crash point in turn.
+/// Tests each crash point in turn.
 pub async fn play(stage: &Stage<'_>) {
     let table = stage.table();
     let queue = stage.queue();
@@ -42,13 +42,13 @@ fn key(scene: &Scene) -> impl Fn(&AwsCall) -> bool + Send + Sync + 'static + use
     move |call| writes(call, &key, "")
 }
 
-/// Matches the announcement of the deliveries of a scene's event.
+/// Matches the announcement of the deliveries that a scene's event has.
 fn announcement(scene: &Scene) -> impl Fn(&AwsCall) -> bool + Send + Sync + 'static + use<> {
     let webhook = scene.hooks[0].id.clone();
     move |call| announced(call).iter().any(|due| due.webhook == webhook)
 }
 
-/// Matches the write of a scene's event. The record for its key also names the webhooks.
+/// Matches the write of a scene's event. The record for the scene's key also names the webhooks.
 fn event(scene: &Scene) -> impl Fn(&AwsCall) -> bool + Send + Sync + 'static + use<> {
     let webhook = scene.hooks[0].id.clone();
     move |call| writes(call, &webhook, "'targets': ?")
@@ -80,7 +80,7 @@ where
     on_disk
 }
 
-/// Carries out the call but loses its answer; the function survives and repeats the call.
+/// Performs the call but loses the response; the function survives and repeats the call.
 async fn answer_lost<W>(stage: &Stage<'_>, point: &str, proxy: &Interposer, wanted: impl FnOnce(&Scene) -> W)
 where
     W: Fn(&AwsCall) -> bool + Send + Sync + 'static,
@@ -98,10 +98,10 @@ where
     stage.played(point, on_disk, &scene, deliveries, "delivered");
 }
 
-/// A body that is too large for the event's item is written before the event. The repetition finds it.
+/// A body that is too large for the event's item is written before the event. The repeated request finds the body.
 async fn body_without_event(stage: &Stage<'_>, point: &str) {
     let scene = stage.scene(1, [Behaviour::status(200)]).await;
-    // Even packed, this text takes more than 2 KB.
+    // Even when compressed, this text takes more than 2 KB.
     let random: Vec<String> = (0..200).map(|_| uuid(&SystemRandom)).collect();
     let scene = Scene { data: json!({ "random": random }), ..scene };
     let mut held = stage.table().hold(point, Moment::Before, event(&scene));
@@ -123,7 +123,7 @@ async fn body_without_event(stage: &Stage<'_>, point: &str) {
     stage.played(point, "key, body".to_owned(), &scene, deliveries, "delivered");
 }
 
-/// The client gives up. The event is stored, so the sweep opens its deliveries, and they are made.
+/// The client gives up. The event is stored, so the sweep opens its deliveries, and they are sent.
 async fn never_repeated(stage: &Stage<'_>, point: &str) {
     let scene = stage.scene(2, [Behaviour::status(200)]).await;
     let mut held = stage.queue().hold(point, Moment::Before, announcement(&scene));
@@ -139,7 +139,7 @@ async fn never_repeated(stage: &Stage<'_>, point: &str) {
     stage.played(point, on_disk, &scene, deliveries, "delivered");
 }
 
-/// Writing the event takes so long that the sweep has already passed the event's time. The repetition opens the
+/// Writing the event takes so long that the sweep has already passed the event's time. The repeated request opens the
 /// delivery.
 async fn written_late(stage: &Stage<'_>, point: &str) {
     let scene = stage.scene(1, [Behaviour::status(200)]).await;
@@ -157,8 +157,8 @@ async fn written_late(stage: &Stage<'_>, point: &str) {
     stage.played(point, on_disk, &scene, deliveries, "delivered");
 }
 
-/// A late repetition opens the delivery before it writes the event, and dies in between. The sweep announces the
-/// delivery before the client repeats again, and no dispatcher may abandon it.
+/// A late repetition opens the delivery before writing the event, and the function dies in between. The sweep announces
+/// the delivery before the client repeats the request again, and no dispatcher may abandon the delivery.
 async fn late_without_event(stage: &Stage<'_>, point: &str) {
     let scene = stage.scene(1, [Behaviour::status(200)]).await;
     let mut held = stage.table().hold(point, Moment::After, key(&scene));

@@ -1,5 +1,5 @@
-//! sweep-deliveries is killed while it replays events to a webhook: before and after the transaction that adds a
-//! delivery, and between two chunks of a page while the table throttles. Every event gets one delivery, which arrives.
+//! sweep-deliveries is killed while replaying events to a webhook: before and after the transaction that adds a
+//! delivery, and between two chunks of a page while the table throttles. Every event gets one delivery, which succeeds.
 
 use std::sync::{
     Arc,
@@ -14,19 +14,19 @@ use crate::{
     replays::aged,
 };
 
-/// Enough events for two chunks.
+/// The number of events, enough for two chunks.
 const EVENTS: usize = 30;
-/// How many events get their deliveries at once.
+/// The number of events whose deliveries are added together.
 const CHUNK: usize = 25;
 
-/// Tests every crash point in turn.
+/// Tests each crash point in turn.
 pub async fn play(stage: &Stage<'_>) {
     replayed(stage, "replay: a target not added", Moment::Before).await;
     replayed(stage, "replay: target and head added, answer lost", Moment::After).await;
     killed_between_chunks(stage).await;
 }
 
-/// Events that were published while the webhook was disabled, oldest first.
+/// Events published while the webhook was disabled, oldest first.
 async fn missed(stage: &Stage<'_>, scene: &Scene) -> Vec<String> {
     let table = Table::of(&stage.setup.api.env);
     let hook = &scene.hooks[0].id;
@@ -46,7 +46,7 @@ async fn request(scene: &Scene) {
     scene.entity.post(&at).json(&json!({ "createdFrom": "2020-01-01T00:00:00Z" })).expect(202).await;
 }
 
-/// Transactions that add a delivery to one of these events.
+/// Matches transactions that add a delivery for one of these events.
 fn additions(events: &[String]) -> impl Fn(&AwsCall) -> bool + Send + Sync + Clone + use<> {
     let events = events.to_vec();
     move |call: &AwsCall| {
@@ -66,7 +66,7 @@ async fn replayed(stage: &Stage<'_>, point: &str, moment: Moment) {
     all_are_replayed(stage, point, &scene, &events).await;
 }
 
-/// Some transactions of the first chunk are throttled and repeated; all of the second are throttled until the kill.
+/// In the first chunk, some transactions are throttled and repeated; in the second, all are throttled until the kill.
 async fn killed_between_chunks(stage: &Stage<'_>) {
     const THROTTLED: &str = "ProvisionedThroughputExceededException";
     let point = "replay: between two chunks, throttled";
@@ -96,7 +96,7 @@ async fn killed_between_chunks(stage: &Stage<'_>) {
     all_are_replayed(stage, point, &scene, &events).await;
 }
 
-/// Waits until every event is replayed, and checks that it has one delivery.
+/// Waits until every event has been replayed, and checks that it has one delivery.
 async fn all_are_replayed(stage: &Stage<'_>, point: &str, scene: &Scene, events: &[String]) {
     let mut deliveries = Vec::new();
     for event in events {

@@ -1,5 +1,5 @@
 //! The stage for crash tests: a bundle behind proxies, a receiver, and for each crash point a separate entity with
-//! webhooks, so that items on disk and requests can later be assigned to points.
+//! webhooks, so that items on disk and requests can later be attributed to crash points.
 
 use std::{
     collections::BTreeMap,
@@ -19,34 +19,34 @@ use crate::harness::{
 /// The age in seconds by which the sweep has opened a delivery.
 const OPENED_BY: i64 = 30;
 
-/// The bundle, the receiver, and the points tested so far.
+/// The bundle, the receiver, and the crash points tested so far.
 pub struct Stage<'a> {
     /// The bundle and its proxies.
     pub setup: Interposed,
     receiver: Receiver,
     scenes: Mutex<Vec<Played>>,
-    /// When the dispatcher was killed.
+    /// The periods during which the dispatcher was killed.
     kills: Mutex<Vec<Range<Instant>>>,
     count: Mutex<u32>,
-    /// Only one publish request at a time is held: two concurrent ones may share the call that announces them.
+    /// Only one publish request is held at a time, since two concurrent ones may share the call that announces them.
     announcing: tokio::sync::Mutex<()>,
     _permit: SemaphorePermit<'a>,
 }
 
-/// The entity and webhooks of one crash point.
+/// The entity and webhooks for one crash point.
 #[derive(Clone)]
 pub struct Scene {
-    /// The entity.
+    /// The scene's entity.
     pub entity: Entity,
-    /// Its webhooks.
+    /// The entity's webhooks.
     pub hooks: Vec<Hook>,
-    /// The receiver's path of the webhooks.
+    /// The receiver's path for the webhooks.
     pub path: String,
-    /// Its event's data.
+    /// The data of the scene's event.
     pub data: Value,
 }
 
-/// A tested point, for the checks at the end.
+/// A tested crash point, for the final checks.
 struct Played {
     point: String,
     on_disk: String,
@@ -66,7 +66,7 @@ impl Scene {
         tokio::spawn(async move { scene.publish_once().await })
     }
 
-    /// The acknowledgement, if the request gets one.
+    /// The acknowledgement of the request, if there is one.
     pub async fn publish_once(&self) -> Option<ApiResponse> {
         let body = json!({ "type": "booking.created", "data": self.data });
         let call = self.entity.post("/webhook/event").header("idempotency-key", &self.entity.id).json(&body);
@@ -89,7 +89,7 @@ pub async fn acknowledged(publication: JoinHandle<Option<ApiResponse>>) -> ApiRe
     publication.await.expect("no panic").expect("no crash interrupts it")
 }
 
-/// The deliveries that an answer names.
+/// The deliveries that a response lists.
 pub fn deliveries(answer: &ApiResponse) -> Vec<String> {
     let answer = answer.json();
     let deliveries = answer["deliveries"].as_array().expect("openapi.yaml says so");
@@ -97,7 +97,7 @@ pub fn deliveries(answer: &ApiResponse) -> Vec<String> {
     identifiers.map(str::to_owned).collect()
 }
 
-/// Whether a call writes to this item, with these words in its statement or expression.
+/// Whether a call writes to this item with these words in its statement or expression.
 pub fn writes(call: &AwsCall, item: &str, words: &str) -> bool {
     let says = |part: &Value| {
         let part = part.to_string();
@@ -164,12 +164,12 @@ impl<'a> Stage<'a> {
         self.receiver.on(&scene.path, script)
     }
 
-    /// Waits until the receiver has got this many of a scene's requests.
+    /// Waits until the receiver has received this many of a scene's requests.
     pub async fn until_received(&self, scene: &Scene, count: usize) -> Vec<Received> {
         self.receiver.until(&scene.path, count).await
     }
 
-    /// Kills the process of a function and waits until it has ended.
+    /// Kills a function's process and waits until it has ended.
     pub async fn kill(&self, function: &str) {
         let process = self.bundle().process(function).await;
         let began = Instant::now();
@@ -180,32 +180,32 @@ impl<'a> Stage<'a> {
         }
     }
 
-    /// Publishes and holds the first announcement, so the test can wait for the next steps by the delivery's name.
+    /// Publishes and holds the first announcement, so that the test knows the delivery before the next steps.
     pub async fn publish_and_hold(&self, scene: &Scene) -> (String, Held, JoinHandle<Option<ApiResponse>>) {
         let _turn = self.announcing.lock().await;
         let webhook = scene.hooks[0].id.clone();
         let announced = {
             let webhook = webhook.clone();
-            // An earlier delivery to the webhook may announce its second attempt in the meantime.
+            // In the meantime, an earlier delivery to the webhook may announce its second attempt.
             move |call: &AwsCall| announced(call).iter().any(|due| due.webhook == webhook && due.number == 1)
         };
         let mut held = self.queue().hold("the first announcement", Moment::Before, announced);
         let mut publication = scene.publish();
         let call = tokio::select! {
             call = held.reached() => call,
-            // A publish request that ends before its announcement has failed; its answer shows the reason.
+            // If a publish request ends before its announcement, it has failed; its response shows the reason.
             ended = &mut publication => panic!("a publication ended before its announcement: {ended:?}"),
         };
         (delivery_in(&call, &webhook), held, publication)
     }
 
-    /// Records a tested point and the current items on disk; the deliveries must end in this status.
+    /// Records a tested crash point and the current items on disk; the deliveries must end in this status.
     pub async fn note(&self, point: &str, scene: &Scene, deliveries: Vec<String>, ends: &'static str) {
         let on_disk = self.on_disk(scene).await;
         self.played(point, on_disk, scene, deliveries, ends);
     }
 
-    /// Records a tested point with the items that were on disk earlier.
+    /// Records a tested crash point with the items that were on disk earlier.
     pub fn played(&self, point: &str, on_disk: String, scene: &Scene, deliveries: Vec<String>, ends: &'static str) {
         let point = point.to_owned();
         let scene = scene.clone();
@@ -251,8 +251,8 @@ impl<'a> Stage<'a> {
         if found.is_empty() { "nothing".to_owned() } else { found.join(", ") }
     }
 
-    /// Waits until every delivery has ended in its status, compares the receiver's requests with the histories, prints
-    /// the points, and stops the bundle.
+    /// Waits until every delivery has reached its final status, compares the receiver's requests with the histories,
+    /// prints the crash points, and stops the bundle.
     pub async fn end(self) {
         let played = std::mem::take(&mut *locked(&self.scenes));
         let mut lines = Vec::new();
@@ -274,7 +274,7 @@ impl<'a> Stage<'a> {
     }
 
     /// Checks that every open delivery has a time from which it can be claimed and, unless it is new, a due time for
-    /// the sweep; and that no final delivery has a lease or one of these times.
+    /// the sweep; and that no final delivery has a lease or either of these times.
     async fn nothing_is_stuck(&self) {
         for item in Table::of(&self.setup.api.env).scan().await.iter().filter(|item| stored::is_head(item)) {
             let open = ["pending", "retrying"].iter().any(|status| item["status"]["S"] == *status);

@@ -14,8 +14,7 @@ use crate::harness::{AwsCall, Behaviour, Held, Interposer, LONG, Moment, Table, 
 /// More deliveries than one call changes, but fewer than a page.
 const MANY: usize = 60;
 
-/// Tests every crash point, one after the other: a sweep does all its work concurrently, and is killed during one part
-/// at a time.
+/// Tests each crash point in turn: a sweep does all its work concurrently, and is killed during one part at a time.
 pub async fn play(stage: &Stage<'_>) {
     let recovered = recovery(stage, "recover: a page done in part").await;
     let cancelled = cancellation(stage, "cancel: a page done in part").await;
@@ -64,7 +63,7 @@ fn announces(call: &AwsCall, delivery: &str) -> bool {
     announced(call).iter().any(|due| due.delivery == delivery)
 }
 
-/// The first announcement is lost; then the sweep that opens and announces the delivery is killed.
+/// The first announcement is lost; then, the sweep that opens and announces the delivery is killed.
 async fn overdue_at(
     stage: &Stage<'_>,
     point: &str,
@@ -95,7 +94,7 @@ struct Announced {
     delivery: String,
 }
 
-/// A delivery fails for good, and the sweep that publishes the event about it is killed.
+/// A delivery finally fails, and the sweep that publishes the event about it is killed.
 async fn outbox_at(
     stage: &Stage<'_>,
     point: &'static str,
@@ -119,7 +118,7 @@ async fn outbox_at(
     Announced { point, listener, delivery }
 }
 
-/// Checks that the subscribed webhook gets one event, and that the outbox is empty.
+/// Checks that the subscribed webhook receives one event, and that the outbox is empty.
 async fn published_once(stage: &Stage<'_>, announced: &Announced) {
     let Announced { point, listener, delivery } = announced;
     let requests = stage.until_received(listener, 1).await;
@@ -155,7 +154,7 @@ fn hold_second(stage: &Stage<'_>, point: &str, wanted: impl Fn(&Value) -> bool +
     })
 }
 
-/// Publishes many events, each with a separate key; returns the deliveries.
+/// Publishes many events, each with its own key; returns the deliveries.
 async fn publish_many(scene: &Scene) -> Vec<String> {
     let publications = (0..MANY).map(|number| async move {
         let body = json!({ "type": "booking.created", "data": { "number": number } });
@@ -200,7 +199,7 @@ async fn recovery(stage: &Stage<'_>, point: &str) -> Scene {
     scene
 }
 
-/// The next sweep continues once the job's lease has expired, and leaves finished deliveries unchanged.
+/// The next sweep continues after the job's lease has expired, and leaves finished deliveries unchanged.
 async fn recovered_once(stage: &Stage<'_>, scene: &Scene) {
     until_heads(stage, scene, "delivered", MANY).await;
     let again = json!({ "createdFrom": "2020-01-01T00:00:00Z" });

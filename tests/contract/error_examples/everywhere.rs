@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::Checked;
 use crate::harness::{Application, Call, Suite, now};
 
-/// Path parameter values that are well-formed but name nothing.
+/// Well-formed values for path parameters that identify nothing.
 const NOTHING: [(&str, &str); 9] = [
     ("{eventIdentifier}", "evt_01m7w5gmev7xwvpyt3bc2k45jh"),
     ("{deliveryIdentifier}", "dlv_01m7w5gmev32p3wwt3y0b8j32h"),
@@ -18,7 +18,7 @@ const NOTHING: [(&str, &str); 9] = [
     ("{connectionIdentifier}", "con_01m7wa4v0evcs5n0yrq8bhk2zt"),
 ];
 
-/// Errors whose examples `provoked` provokes, at these operations.
+/// Errors whose examples the module `provoked` covers, with the operations that return them.
 const SPECIAL: [(&str, &str); 10] = [
     ("createWebhook", "invalidRequest"),
     ("checkEventFilter", "invalidRequest"),

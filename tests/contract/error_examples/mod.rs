@@ -1,5 +1,5 @@
 //! The error examples in openapi.yaml match their operations: the test provokes each error, and compares the response
-//! with the example. Other tests provoke those that need a fault, a limit or a race.
+//! with the example. Other tests provoke errors that need a fault, a limit or a race.
 
 mod everywhere;
 mod provoked;
@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use crate::harness::{ApiResponse, Suite, project};
 
-/// The example of an error at an operation.
+/// An operation's example of an error.
 #[derive(Debug, Clone)]
 struct Example {
     operation: String,
@@ -21,7 +21,7 @@ struct Example {
     problem: Value,
 }
 
-/// Errors that other tests provoke: kind, file and test.
+/// The errors that other tests provoke: the kind, the file and the test.
 const ELSEWHERE: [(&str, &str, &str); 11] = [
     ("service-unavailable", "metrics.rs", "only_responses_of_a_failed_service_are_counted"),
     ("internal-error", "idempotency/records.rs", "refused(500, \"internal-error\")"),
@@ -36,7 +36,7 @@ const ELSEWHERE: [(&str, &str, &str); 11] = [
     ("secret-not-repeated", "idempotency/records.rs", "secret-not-repeated"),
 ];
 
-/// Individual examples that no test provokes over HTTP, with the reason.
+/// The examples that no test provokes over HTTP, with the reason.
 const NOT_PROVOKED: [(&str, &str, &str); 12] = [
     ("removeApplicationKey", "confirmationRequired", "as removeApplicationSecret; its token needs an assertion"),
     ("addApplicationSecret", "applicationChanged", "a race; see of_fifty_concurrent_rotations_one_succeeds"),
@@ -52,7 +52,7 @@ const NOT_PROVOKED: [(&str, &str, &str); 12] = [
     ("disconnectProvider", "connectionReplaced", "a race; see payments_replacing.rs"),
 ];
 
-/// All examples of errors.
+/// All error examples.
 fn examples(suite: &Suite) -> Vec<Example> {
     let mut found = Vec::new();
     for operation in suite.contract.operations() {
@@ -61,7 +61,7 @@ fn examples(suite: &Suite) -> Vec<Example> {
             let contents = suite.contract.resolved(response)["content"].as_object().into_iter().flatten();
             let examples = contents.flat_map(|(_, content)| content["examples"].as_object().into_iter().flatten());
             for (name, example) in examples.filter(|_| status.starts_with(['4', '5'])) {
-                // Errors of JSON-RPC and empty objects are not Problems.
+                // JSON-RPC errors and empty objects are not Problems.
                 if example["value"].get("kind").is_some() {
                     found.push(Example {
                         operation: operation.id.clone(),
@@ -76,7 +76,7 @@ fn examples(suite: &Suite) -> Vec<Example> {
     found
 }
 
-/// The text with a placeholder for each identifier, time, duration, version and path, which differ from call to call.
+/// The text with placeholders for identifiers, times, durations, versions and paths, which differ between calls.
 fn masked(text: &str) -> String {
     let mut words = Vec::<String>::new();
     for word in text.split_whitespace() {
@@ -93,7 +93,7 @@ fn masked(text: &str) -> String {
     words.join(" ")
 }
 
-/// The examples that the responses of this run have matched, and the unmatched ones.
+/// The examples that this run's responses have matched, and those that they have not.
 struct Checked {
     all: Vec<Example>,
     seen: BTreeSet<(String, String)>,
@@ -101,7 +101,7 @@ struct Checked {
 }
 
 impl Checked {
-    /// Compares an operation's response with its example of this name.
+    /// Compares a response with the operation's example of this name.
     fn compare(&mut self, operation: &str, name: &str, answer: &ApiResponse) {
         let example = self.all.iter().find(|example| example.operation == operation && example.name == name);
         let Example { status, problem, .. } = example.unwrap_or_else(|| panic!("{operation} has no example {name}"));
@@ -138,7 +138,7 @@ async fn the_example_of_an_error_has_the_texts_of_its_kind(suite: Arc<Suite>) {
 
 #[contract_test]
 async fn the_examples_of_errors_are_what_their_operations_answer(suite: Arc<Suite>) {
-    // A stack's gateway has its own limit on request size.
+    // A stack's gateway has a separate limit on request size.
     suite.bundle();
     let mut checked = Checked { all: examples(&suite), seen: BTreeSet::new(), faults: Vec::new() };
     everywhere::provoke(&suite, &mut checked).await;

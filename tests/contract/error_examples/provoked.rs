@@ -17,7 +17,7 @@ const SOME: [&str; 8] = [
     "mcp.write",
 ];
 
-/// A token of a new application with these scopes (all of the application's, if empty), and the application.
+/// A token with this scope (with all scopes, if empty) for a new application, and the application.
 async fn limited(suite: &Suite, entity: &Entity, scope: &str) -> (String, Value) {
     let made = application(entity, json!({ "scopes": SOME })).await;
     (token_of(suite, &made, scope).await, made)

@@ -1,4 +1,4 @@
-//! Compares a receiver's requests with the deliveries' histories: every delivery arrived, and every request is an
+//! Compares a receiver's requests with the deliveries' histories: every delivery has succeeded, and every request is an
 //! attempt, whose outcome is unknown if the process was killed before recording it.
 
 use std::{
@@ -15,24 +15,24 @@ use super::{Entity, Received, Receiver, time};
 
 /// How long a claim lasts, in seconds. The service records a request's outcome within this time.
 const LEASE: u32 = 45;
-/// Number of histories read concurrently.
+/// The number of histories to read concurrently.
 const AT_ONCE: usize = 16;
 
-/// Numbers for the report.
+/// The numbers for the report.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Account {
     pub deliveries: usize,
-    /// Number of requests.
+    /// The number of requests.
     pub requests: usize,
-    /// Number of attempts interrupted by a kill, so their outcome is unknown. Their requests may or may not have been
-    /// sent.
+    /// The number of attempts that a kill interrupted, so that their outcome is unknown. Their requests may or may not
+    /// have been sent.
     pub interrupted: usize,
-    /// Number of requests after the first of their delivery.
+    /// The number of requests after a delivery's first.
     pub repeated: usize,
 }
 
-/// Waits until every delivery is delivered, and accounts for every request. `kills` contains the periods, from signal
-/// to end, in which a process that makes attempts was being killed.
+/// Waits until every delivery is delivered, and accounts for every request. `kills` contains the periods, from the
+/// signal to the end, in which a process that makes attempts was being killed.
 pub async fn account(entity: &Entity, receiver: &Receiver, deliveries: &[String], kills: &[Range<Instant>]) -> Account {
     let histories = stream::iter(deliveries).map(|id| async move {
         let delivery = entity.until_status(id, &["delivered", "failed", "cancelled"]).await;
@@ -57,8 +57,9 @@ pub async fn account(entity: &Entity, receiver: &Receiver, deliveries: &[String]
     account
 }
 
-/// Checks that every request of the delivery is an attempt in its history, and counts the interrupted attempts. Fails if
-/// an attempt with an outcome has no request, if no kill explains an interrupted one, or if the history has gaps.
+/// Checks that every request for the delivery is an attempt in its history, and counts the interrupted attempts. Fails
+/// if an attempt with an outcome has no request, if no kill explains an interrupted attempt, or if the history has
+/// gaps.
 pub fn interrupted(requests: &[&Received], delivery: &Value, kills: &[Range<Instant>]) -> usize {
     let attempts = delivery["attempts"].as_array().expect("openapi.yaml says so");
     let numbers = attempts.iter().filter_map(|attempt| attempt["attemptNumber"].as_u64());
@@ -73,7 +74,7 @@ pub fn interrupted(requests: &[&Received], delivery: &Value, kills: &[Range<Inst
         let error = attempt["error"].as_str().unwrap_or_default();
         error.starts_with("interrupted: ")
     };
-    // Requests that no kill explains must have an outcome in the history, so they are matched first.
+    // Match the requests that no kill explains first, since they must have an outcome in the history.
     let mut left = requests.to_vec();
     left.sort_by_key(explained);
     for attempt in attempts.iter().filter(|attempt| !is_interrupted(attempt)) {
@@ -87,7 +88,7 @@ pub fn interrupted(requests: &[&Received], delivery: &Value, kills: &[Range<Inst
     for request in left {
         assert!(explained(&request), "no kill explains why the outcome of {request:#?} is unknown: {delivery:#}");
         let signed: i64 = request.header("webhook-timestamp").parse().expect("a time");
-        // The attempt began with the claim, shortly before the signature.
+        // The attempt began with its claim, shortly before the request was signed.
         let attempt = free.iter().position(|attempt| {
             let began = time(&attempt["attemptDate"]).as_second();
             (began..began + i64::from(LEASE)).contains(&signed)

@@ -17,19 +17,19 @@ pub struct Admin {
 }
 
 impl Admin {
-    /// Asserts success, and returns standard output.
+    /// Asserts success, and returns the standard output.
     pub fn done(self) -> String {
         assert_eq!(self.code, Some(0), "{}", self.err);
         self.out
     }
 
-    /// Asserts success of a run with `--json`, and returns the JSON value that it printed.
+    /// Asserts that a run with `--json` succeeded, and returns the JSON value that it printed.
     pub fn json(self) -> Value {
         let out = self.done();
         serde_json::from_str(&out).unwrap_or_else(|error| panic!("standard output is one JSON value: {error}: {out}"))
     }
 
-    /// Asserts that the run ended with this code and without a result, and returns standard error.
+    /// Asserts that the run ended with this exit code and no result, and returns the standard error.
     pub fn failed(self, code: i32) -> String {
         assert_eq!((self.code, self.out.as_str()), (Some(code), ""), "{}", self.err);
         self.err

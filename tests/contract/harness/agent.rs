@@ -1,4 +1,4 @@
-//! A client of the Model Context Protocol, with the features that the tests of tools need.
+//! A client for the Model Context Protocol, with the features that the tests of tools need.
 
 use std::{collections::BTreeSet, time::Instant};
 
@@ -9,20 +9,20 @@ use tokio::{sync::Mutex, time::sleep};
 
 use super::{Api, ApiResponse, Application, Call, Entity, LONG, api::BEFORE_REPETITION, contract::close_values, until};
 
-/// The protocol revision of these tests.
+/// The protocol revision that these tests use.
 const REVISION: &str = "2026-07-28";
 
-/// A client with a token, for an entity.
+/// A client with a token for an entity.
 pub struct Agent {
     api: Api,
     token: String,
-    /// The entity in its calls.
+    /// The entity that its calls name.
     entity: Option<String>,
     /// The tools that it has called.
     pub called: Mutex<BTreeSet<String>>,
 }
 
-/// A message of the revision, without a token and without the header that names its subject.
+/// A message in this revision, without a token or the header that names its subject.
 pub fn message(api: &Api, method: &str, mut params: Value) -> Call {
     params["_meta"] = json!({
         "io.modelcontextprotocol/protocolVersion": REVISION,
@@ -35,12 +35,12 @@ pub fn message(api: &Api, method: &str, mut params: Value) -> Call {
 }
 
 impl Agent {
-    /// An agent of the platform's application, for this entity.
+    /// An agent that uses the platform's application for this entity.
     pub async fn of(entity: &Entity) -> Self {
         Self::with_scopes(entity, "").await
     }
 
-    /// An agent of the platform's application with a token for only these scopes.
+    /// An agent that uses the platform's application with a token for only these scopes.
     pub async fn with_scopes(entity: &Entity, scopes: &str) -> Self {
         let token = entity.api().token(Application::Platform, scopes).await;
         Self {
@@ -50,7 +50,7 @@ impl Agent {
         }
     }
 
-    /// An agent of an application without a default entity.
+    /// An agent that uses an application without a default entity.
     pub async fn of_application(api: &Api, application: Application) -> Self {
         Self { api: api.clone(), token: api.token(application, "").await, entity: None, called: Mutex::default() }
     }
@@ -66,14 +66,14 @@ impl Agent {
         self.message(method, name, params).send().await
     }
 
-    /// A message's result.
+    /// The result of a message.
     pub async fn asked(&self, method: &str, name: Option<&str>, params: Value) -> Value {
         let answer = self.send(method, name, params).await;
         assert_eq!(answer.status, 200, "{}", answer.exchange);
         answer.json().get("result").unwrap_or_else(|| panic!("no result: {}", answer.exchange)).clone()
     }
 
-    /// A call's parameters.
+    /// The parameters of a call.
     pub fn arguments(&self, mut arguments: Value, tool: &str) -> Value {
         let acts_for_an_entity = !["list_event_types", "explain_problem"].contains(&tool);
         if let Some(entity) = self.entity.as_ref().filter(|_| acts_for_an_entity) {
@@ -82,7 +82,7 @@ impl Agent {
         json!({ "name": tool, "arguments": arguments })
     }
 
-    /// Calls a tool, and again while its Problem is a 503, as `Call::answered` does.
+    /// Calls a tool, again if its Problem is a 503, as `Call::answered` does.
     async fn called(&self, tool: &str, arguments: Value) -> Value {
         let began = Instant::now();
         loop {

@@ -1,10 +1,10 @@
-//! The attempts announced by messages on the queues.
+//! The attempts that messages on the queues announce.
 
 use serde_json::Value;
 
 use super::AwsCall;
 
-/// An attempt announced by a message.
+/// An attempt that a message announces.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct DueAttempt {
     pub delivery: String,
@@ -14,7 +14,7 @@ pub struct DueAttempt {
 }
 
 impl DueAttempt {
-    /// The attempts in a message's text; none if it is not one of the service's messages.
+    /// The attempts in a message's text; empty if the message is not one of the service's.
     pub fn all_in(message: &str) -> Vec<Self> {
         let message: Value = serde_json::from_str(message).unwrap_or_default();
         let attempts = message["attempts"].as_array().into_iter().flatten();
@@ -28,7 +28,7 @@ impl DueAttempt {
     }
 }
 
-/// The attempts that a queue call announces; none unless it sends messages.
+/// The attempts that a queue call announces; empty if it sends no messages.
 pub fn announced(call: &AwsCall) -> Vec<DueAttempt> {
     if call.operation != "SendMessageBatch" {
         return Vec::new();

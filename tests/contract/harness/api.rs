@@ -1,4 +1,4 @@
-//! A client of the service. In every test, it checks each response against openapi.yaml and against the contract's
+//! A client for the service. In every test, it checks each response against openapi.yaml and against the contract's
 //! promises for all responses.
 
 use std::{
@@ -20,19 +20,19 @@ use super::{Application, Bundle, Contract, LONG, promises::common_faults, stack:
 /// How long to wait before repeating a request after a 503.
 pub(super) const BEFORE_REPETITION: Duration = Duration::from_secs(1);
 
-/// A client of one bundle.
+/// A client for one bundle.
 #[derive(Clone)]
 pub struct Api {
-    /// The variables of `service.env`.
+    /// The variables in `service.env`.
     pub env: Arc<std::collections::BTreeMap<String, String>>,
     http: reqwest::Client,
     contract: Arc<Contract>,
     tokens: Arc<Mutex<HashMap<(Application, String), String>>>,
-    /// Responses about payments and from the panel so far: the path without its query, the head and the body.
+    /// The responses so far about payments and from the panel: the path without the query, the head and the body.
     seen: Arc<std::sync::Mutex<Vec<(String, String)>>>,
 }
 
-/// A request under construction.
+/// A request that is being built.
 #[derive(Clone)]
 #[must_use]
 pub struct Call {
@@ -46,7 +46,7 @@ pub struct Call {
 /// A response that conforms to openapi.yaml.
 #[derive(Debug)]
 pub struct ApiResponse {
-    /// The request's verb and path, and the whole response, for messages.
+    /// The request's method and path, and the complete response, for messages.
     pub exchange: String,
     pub status: u16,
     pub headers: HeaderMap,
@@ -56,12 +56,12 @@ pub struct ApiResponse {
 }
 
 impl Api {
-    /// A client of this bundle, with separate connections.
+    /// A client for this bundle, with separate connections.
     pub fn of(bundle: &Bundle, contract: &Arc<Contract>) -> Self {
         Self::with(Arc::new(bundle.service_env()), contract)
     }
 
-    /// A client of the service described by these variables.
+    /// A client for the service that these variables describe.
     pub fn with(env: Arc<std::collections::BTreeMap<String, String>>, contract: &Arc<Contract>) -> Self {
         Self {
             env,
@@ -72,7 +72,7 @@ impl Api {
         }
     }
 
-    /// The client with another source address on the loopback interface.
+    /// This client, with another source address on the loopback interface.
     pub fn at_address(&self, address: Ipv4Addr) -> Self {
         if self.env.contains_key("API_ADDRESS") {
             needs_bundle("a gateway that passes on the source address of a request");
@@ -85,18 +85,18 @@ impl Api {
         &self.env["BASE_URL"]
     }
 
-    /// The address to which requests for the public address are sent.
+    /// The address that receives requests for the public address.
     pub fn address(&self) -> &str {
         self.env.get("API_ADDRESS").map_or(self.base_url(), String::as_str)
     }
 
-    /// All responses about payments and from the panel that this client and its clones got: the path, and head and
-    /// body.
+    /// All responses about payments and from the panel that this client and its clones received: the path, and the head
+    /// with the body.
     pub fn seen(&self) -> Vec<(String, String)> {
         self.seen.lock().expect("no holder panics").clone()
     }
 
-    /// A request with any verb to any path.
+    /// A request with this method to this path.
     pub fn call(&self, method: &str, path: impl Into<String>) -> Call {
         let method = method.parse().expect("the tests use valid verbs");
         Call { api: self.clone(), method, path: path.into(), headers: HeaderMap::new(), body: None }
@@ -110,7 +110,7 @@ impl Api {
         self.call("POST", path)
     }
 
-    /// An access token for these scopes (all of the application's, if none are given), issued once.
+    /// An access token for these scopes (for all of the application's, if none are given), issued only once.
     pub async fn token(&self, application: Application, scope: &str) -> String {
         let mut tokens = self.tokens.lock().await;
         if let Some(token) = tokens.get(&(application, scope.to_owned())) {
@@ -121,7 +121,7 @@ impl Api {
         token
     }
 
-    /// A new access token for these scopes, for a test that revokes it.
+    /// A new access token for these scopes, for tests that revoke it.
     pub async fn new_token(&self, application: Application, scope: &str) -> String {
         let mut form = vec![("grant_type", "client_credentials")];
         if !scope.is_empty() {
@@ -131,7 +131,7 @@ impl Api {
         answer.json()["access_token"].as_str().expect("openapi.yaml says so").to_owned()
     }
 
-    /// An application's request to the token issuer, with its credentials in the form.
+    /// An application's request to the token issuer, with the credentials in the form.
     pub fn as_client(&self, path: &str, application: Application, parameters: &[(&str, &str)]) -> Call {
         let (id, secret) = application.variables();
         let credentials = [("client_id", self.env[id].as_str()), ("client_secret", self.env[secret].as_str())];
@@ -139,11 +139,11 @@ impl Api {
     }
 }
 
-/// How long the client keeps an idle connection: less than the gateway does, or a request could arrive just as the
-/// gateway closes it.
+/// How long the client keeps an idle connection: less than the gateway does, so that no request arrives just as the
+/// gateway closes the connection.
 const IDLE: Duration = Duration::from_secs(5);
 
-/// Connections from this address.
+/// A client that connects from this address.
 fn client(address: Ipv4Addr) -> reqwest::Client {
     let plain =
         reqwest::Client::builder().no_proxy().redirect(reqwest::redirect::Policy::none()).pool_idle_timeout(IDLE);
@@ -158,7 +158,7 @@ impl Call {
         self
     }
 
-    /// Adds a separate idempotency key, so that repeating it after a 503 has no second effect.
+    /// Adds a separate idempotency key, so that repeating the request after a 503 has no second effect.
     pub fn once(self) -> Self {
         static NEXT: AtomicU32 = AtomicU32::new(0);
         self.header("idempotency-key", format!("call-{}", NEXT.fetch_add(1, Ordering::Relaxed)))
@@ -178,7 +178,7 @@ impl Call {
         self.body("application/x-www-form-urlencoded", form)
     }
 
-    /// Adds a body of this content type.
+    /// Adds a body with this content type.
     pub fn body(self, content_type: &str, body: impl Into<Vec<u8>>) -> Self {
         self.header("content-type", content_type).untyped_body(body)
     }
@@ -189,15 +189,15 @@ impl Call {
         self
     }
 
-    /// Sends the request; asserts this status (other than 503), as [`Self::answered`] gets it.
+    /// Sends the request as [`Self::answered`] does; asserts this status (other than 503).
     pub async fn expect(self, status: u16) -> ApiResponse {
         let answer = if status == 503 { self.send().await } else { self.answered().await };
         assert!(answer.status == status, "expected {status}: {}", answer.exchange);
         answer
     }
 
-    /// Sends the request. If the machine stalls for seconds, the service returns 503 and asks the client to try again,
-    /// so the request is repeated. Most requests that get a 503 have had no effect.
+    /// Sends the request. If the machine stalls for seconds, the service responds with 503 and asks the client to try
+    /// again, so this method repeats the request. Most requests that get a 503 have had no effect.
     pub async fn answered(self) -> ApiResponse {
         let began = Instant::now();
         let mut is_repetition = false;
@@ -225,7 +225,7 @@ impl Call {
         self.attempt().await.unwrap_or_else(|error| panic!("{exchange}: no response: {error:?}"))
     }
 
-    /// Sends the request to a service that may have ended; asserts that a response conforms to openapi.yaml.
+    /// Sends the request to a service that may have ended; asserts that any response conforms to openapi.yaml.
     pub async fn attempt(self) -> Result<ApiResponse, reqwest::Error> {
         let url = format!("{}{}", self.api.address(), self.path);
         let mut request = self.api.http.request(self.method.clone(), url).headers(self.headers);
@@ -246,10 +246,10 @@ impl Call {
             self.api.seen.lock().expect("no holder panics").push((path.to_owned(), text));
         }
         let mut faults = self.api.contract.faults(&self.method, &self.path, status, &headers, &body);
-        // The callback and the tasks respond with 500 and an empty object or a page, not with a Problem.
+        // The callback and the tasks respond with 500 and either an empty object or a page, not with a Problem.
         let mute = status == 500 && (self.path.contains("/oauth2/callback") || self.path.starts_with("/task/"));
         let is_json = headers.get("content-type").is_some_and(|value| value == "application/json");
-        let is_rpc = path == "/mcp" && is_json; // an error of JSON-RPC
+        let is_rpc = path == "/mcp" && is_json; // a JSON-RPC error
         let no_problem = mute || is_rpc || self.method == Method::HEAD;
         faults.extend(common_faults(self.api.base_url(), no_problem, status, &headers, &body));
         let is_page = headers.get("content-type").is_some_and(|value| value.as_bytes().starts_with(b"text/html"));
@@ -270,7 +270,7 @@ impl ApiResponse {
         String::from_utf8(self.body.clone()).unwrap_or_else(|_| panic!("not UTF-8: {}", self.exchange))
     }
 
-    /// A header's value, or the empty text.
+    /// A header's value, or an empty string.
     pub fn header(&self, name: &str) -> &str {
         self.headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default()
     }

@@ -1,4 +1,4 @@
-//! Requests to the local AWS stand-ins without an SDK, signed with the credentials in service.env.
+//! Requests to the local AWS stand-ins, sent without an SDK and signed with the credentials in service.env.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::secret;
 
-/// The variables for an AWS SDK, with the credentials in service.env.
+/// The variables for an AWS SDK, with the credentials from service.env.
 const VARIABLES: [&str; 3] = ["AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_REGION"];
 
 /// The operator's credentials in this `service.env`.
@@ -16,7 +16,7 @@ pub fn aws_caller(env: &BTreeMap<String, String>) -> AwsCaller {
     AwsCaller::new(&env["AWS_ACCESS_KEY_ID"], &env["AWS_SECRET_ACCESS_KEY"])
 }
 
-/// A call in the JSON protocol to this address, signed by the operator.
+/// A call to this address in the JSON protocol, signed by the operator.
 pub fn aws_call(env: &BTreeMap<String, String>, url: &str, target: &str, body: &Value) -> RequestBuilder {
     let client = reqwest::Client::builder().no_proxy().build().expect("a client needs nothing");
     let request = client.post(url).header("x-amz-target", target);
@@ -29,16 +29,17 @@ pub fn aws_variables(env: &BTreeMap<String, String>) -> [(&'static str, String);
     VARIABLES.map(|name| (name, env[name].clone()))
 }
 
-/// A request that invokes a function with an event, as its trigger on AWS does.
+/// A request that invokes a function with an event, as its trigger does on AWS.
 pub fn invocation(env: &BTreeMap<String, String>, function: &str, event: impl Into<String>) -> RequestBuilder {
-    // In a stack, CloudFormation chose the function's name.
+    // In a stack, CloudFormation chooses the function's name.
     let variable = format!("FUNCTION_{}", function.to_uppercase().replace('-', "_"));
     let function = env.get(&variable).map_or(function, String::as_str);
     let url = format!("{}/2015-03-31/functions/{function}/invocations", env["LAMBDA_ENDPOINT"]);
     aws_caller(env).sign(reqwest::Client::new().post(url).body(event.into()))
 }
 
-/// The address of one of the template's queues. In a stack, CloudFormation chose its name, which is an output.
+/// The URL of one of the template's queues. In a stack, CloudFormation chooses the queue's name, which is one of the
+/// outputs.
 pub fn queue_url(env: &BTreeMap<String, String>, queue: &str) -> String {
     let in_bundle = || format!("{}/000000000000/{queue}", env["SERVICES_ENDPOINT"]);
     env.get(&format!("{queue}Url")).cloned().unwrap_or_else(in_bundle)
@@ -67,12 +68,12 @@ async fn ask(env: &BTreeMap<String, String>, operation: &str, request: &Value) -
     if !status.is_success() {
         return Err(format!("{operation}: {status}: {text}"));
     }
-    // Some operations have an empty response.
+    // Some operations respond with an empty body.
     let text = if text.is_empty() { "null" } else { &text };
     serde_json::from_str(text).map_err(|error| format!("{operation}: {error}"))
 }
 
-/// Deletes one of the service's secrets at once.
+/// Immediately deletes one of the service's secrets.
 pub async fn delete_secret(env: &BTreeMap<String, String>, name: &str) {
     let request = json!({ "SecretId": secret(env, name), "ForceDeleteWithoutRecovery": true });
     secrets_manager(env, "DeleteSecret", &request).await.expect("it is there");

@@ -24,11 +24,11 @@ const ARGUMENTS: [&str; 8] = [
     "--disable-sync",
 ];
 
-/// The driver's errors after the page has changed since an element was found.
+/// The driver's errors if the page has changed since an element was found.
 const CHANGED_MEANWHILE: [&str; 3] =
     ["element click intercepted", "element not interactable", "stale element reference"];
 
-/// Keys that have no character, as WebDriver names them.
+/// Keys without a character, as WebDriver names them.
 pub const ENTER: &str = "\u{E007}";
 pub const ESCAPE: &str = "\u{E00C}";
 pub const TAB: &str = "\u{E004}";
@@ -80,7 +80,7 @@ impl Browser {
         browser
     }
 
-    /// Opens an address, and confirms the question before a panel link.
+    /// Opens an address, and confirms the question that precedes a panel link.
     pub async fn go(&self, address: &str) {
         self.follow(address).await;
         if address.contains("#code=") {
@@ -88,7 +88,7 @@ impl Browser {
         }
     }
 
-    /// Opens an address and leaves any question unanswered.
+    /// Opens an address, and leaves any question unanswered.
     pub async fn follow(&self, address: &str) {
         self.post("/url", json!({ "url": address })).await;
     }
@@ -103,7 +103,7 @@ impl Browser {
         self.post("/frame", json!({ "id": null })).await;
     }
 
-    /// Goes back, as with the browser's button.
+    /// Goes back, as the browser's button does.
     pub async fn back(&self) {
         self.post("/back", json!({})).await;
     }
@@ -142,7 +142,7 @@ impl Browser {
         self.get("/url").await.as_str().expect("an address is a text").to_owned()
     }
 
-    /// Waits for the button, link or tab with this text and clicks it, in the dialog if one is open.
+    /// Waits for the button, link or tab with this text and clicks it; if a dialog is open, looks in the dialog.
     pub async fn click(&self, button: &str) {
         let path = format!(
             "//*[(self::button or self::a or self::summary) and normalize-space()={button}]\
@@ -152,7 +152,7 @@ impl Browser {
         self.click_at(&format!("there is a button or link `{button}`"), &path).await;
     }
 
-    /// Replaces the text in the field with this label. Tries again if the page changes in between.
+    /// Replaces the text in the field with this label. Tries again if the page changes in the meantime.
     pub async fn fill(&self, label: &str, text: &str) {
         until(&format!("the field `{label}` is filled"), LONG, async || {
             let element = self.field(label).await;
@@ -168,7 +168,7 @@ impl Browser {
         self.click_at(&format!("there is a choice `{label}`"), &path).await;
     }
 
-    /// Chooses an option of the list with this label.
+    /// Selects an option in the list with this label.
     pub async fn choose(&self, label: &str, option: &str) {
         let path = format!(
             "//select[@id=//label[normalize-space()={}]/@for]/option[normalize-space()={}]",
@@ -178,7 +178,7 @@ impl Browser {
         self.click_at(&format!("`{label}` offers `{option}`"), &path).await;
     }
 
-    /// Presses keys at the current focus.
+    /// Presses keys in the focused element.
     pub async fn press(&self, keys: &[&str]) {
         let strokes: Vec<Value> = keys
             .iter()
@@ -187,7 +187,7 @@ impl Browser {
         self.post("/actions", json!({ "actions": [{ "type": "key", "id": "keyboard", "actions": strokes }] })).await;
     }
 
-    /// Presses a key while the control key is held down.
+    /// Presses a key while holding down the control key.
     pub async fn press_with_control(&self, key: &str) {
         const CONTROL: &str = "\u{e009}";
         let strokes = [("keyDown", CONTROL), ("keyDown", key), ("keyUp", key), ("keyUp", CONTROL)];
@@ -235,7 +235,7 @@ impl Browser {
         self.run("return document.body.innerText").await.as_str().unwrap_or_default().to_owned()
     }
 
-    /// The maximum width from the style shared by all pages; without the style there is none.
+    /// The maximum width from the style that all pages share; without the style, there is none.
     pub async fn width_of_page(&self) -> String {
         let width = self.run("return getComputedStyle(document.body).maxWidth").await;
         width.as_str().expect("a width is a text").to_owned()
@@ -254,18 +254,18 @@ impl Browser {
         self.post("/execute/async", json!({ "script": script, "args": [] })).await
     }
 
-    /// A command of the DevTools protocol (<https://chromedevtools.github.io/devtools-protocol/>).
+    /// Sends a DevTools protocol command (<https://chromedevtools.github.io/devtools-protocol/>).
     pub async fn command(&self, name: &str, parameters: Value) -> Value {
         self.post("/goog/cdp/execute", json!({ "cmd": name, "params": parameters })).await
     }
 
-    /// The page's width in CSS pixels; wider than the window if it needs horizontal scrolling.
+    /// The page's width in CSS pixels, which exceeds the window's if the page needs horizontal scrolling.
     pub async fn whole_width(&self) -> u64 {
         let width = self.run("return document.documentElement.scrollWidth").await;
         width.as_u64().expect("a width is a number")
     }
 
-    /// The serious and critical findings of axe (<https://github.com/dequelabs/axe-core>) on the page.
+    /// The serious and critical problems that axe (<https://github.com/dequelabs/axe-core>) finds on the page.
     pub async fn serious_faults(&self) -> Vec<String> {
         let axe = project().join("tests/node/node_modules/axe-core/axe.min.js");
         self.run(&fs::read_to_string(axe).expect("`make tools` has installed axe-core")).await;
@@ -282,7 +282,7 @@ impl Browser {
         self.command("Emulation.setDeviceMetricsOverride", size).await;
     }
 
-    /// The browser's errors since the last call: failed scripts, and violations of a page's policy.
+    /// The browser's errors since the last call: failed scripts, and violations of a page's content security policy.
     pub async fn complaints(&self) -> String {
         let log = self.post("/se/log", json!({ "type": "browser" })).await;
         let entries = log.as_array().into_iter().flatten();
@@ -302,7 +302,7 @@ impl Browser {
         fs::write(folder.join(name), image).expect("the file can be written");
     }
 
-    /// Ends the browser, and waits until its processes have ended.
+    /// Closes the browser, and waits until its processes have ended.
     pub async fn close(self) {
         let processes = self.processes();
         drop(self);
@@ -317,8 +317,8 @@ impl Browser {
         until(&format!("there is a field `{label}`"), LONG, async || self.find("xpath", &path).await).await
     }
 
-    /// Waits until the element at the path is there and not covered, and clicks it. Tries again if the page changes in
-    /// between, for example because a dialog opens.
+    /// Waits until the element at this path exists and is not covered, then clicks it. Tries again if the page changes
+    /// in the meantime, for example because a dialog opens.
     async fn click_at(&self, what: &str, path: &str) {
         until(what, LONG, async || {
             let element = self.find("xpath", path).await?;
@@ -342,7 +342,7 @@ impl Browser {
         found[0].as_object()?.values().next()?.as_str().map(str::to_owned)
     }
 
-    /// The browser's processes, which the driver started and which survive if the driver is killed.
+    /// The browser's processes, which the driver started and which survive the driver if it is killed.
     fn processes(&self) -> Vec<Process> {
         self.driver.id().and_then(|id| id.try_into().ok()).map(descendants).unwrap_or_default()
     }
@@ -359,7 +359,7 @@ impl Browser {
         self.answer(request).await.unwrap_or_else(|refusal| panic!("the driver refuses: {refusal:#}"))
     }
 
-    /// The value in the driver's response, or its error.
+    /// The value in the driver's response, or the driver's error.
     async fn answer(&self, request: reqwest::RequestBuilder) -> Result<Value, Value> {
         let answer = request.send().await.expect("the driver answers");
         let status = answer.status();
@@ -374,7 +374,7 @@ fn quoted(text: &str) -> String {
     format!("\"{text}\"")
 }
 
-/// Kills the browser's processes, even after a panic. The driver is killed by its handle.
+/// Kills the browser's processes, even after a panic. The driver itself is killed by its handle.
 impl Drop for Browser {
     fn drop(&mut self) {
         self.processes().iter().for_each(Process::kill);

@@ -1,4 +1,4 @@
-//! The bundle: `local` with everything that it starts, on a separate port and in a separate folder.
+//! The bundle: `local` with everything that it starts, using a separate port and folder.
 
 use std::{
     collections::BTreeMap,
@@ -26,10 +26,10 @@ use tokio::{
 
 use super::{LONG, Process, Secrets, descendants, group_members, rights, until};
 
-/// The name of the file in which `local` records functions' calls.
+/// The name of the file to which `local` records the functions' calls.
 const RECORD: &str = "calls.jsonl";
 
-/// A bundle's settings: the environment variables of `make run`, and `local`'s overrides for tests.
+/// A bundle's settings: the environment variables of `make run`, and the overrides that `local` accepts for tests.
 #[derive(Debug, Clone)]
 pub struct Settings {
     variables: BTreeMap<&'static str, String>,
@@ -37,7 +37,7 @@ pub struct Settings {
 }
 
 impl Default for Settings {
-    /// Three attempts within seconds, and processes without an idle timeout, since tests look for them.
+    /// Three attempts within seconds, and no idle timeout for processes, since tests look for them.
     fn default() -> Self {
         let variables = [("RETRY_SCHEDULE", "0s,1s,1s"), ("SWEEP_INTERVAL", "500ms")];
         Self {
@@ -48,26 +48,26 @@ impl Default for Settings {
 }
 
 impl Settings {
-    /// The settings with one variable changed.
+    /// These settings with one variable changed.
     pub fn with(mut self, name: &'static str, value: impl Into<String>) -> Self {
         self.variables.insert(name, value.into());
         self
     }
 
-    /// The settings with one override changed, such as `--s3`.
+    /// These settings with one override changed, such as `--s3`.
     pub fn overriding(mut self, name: &'static str, value: impl Into<String>) -> Self {
         self.overrides.insert(name, value.into());
         self
     }
 }
 
-/// Memory that programs can use as a file system on most Linux machines.
+/// Memory that is available as a file system on most Linux machines.
 const MEMORY: &str = "/dev/shm";
-/// How much of it must be free: more than all of a run's bundles store.
+/// How much memory must be free: more than all of a run's bundles store.
 const ROOM: u64 = 1 << 30;
 
-/// A temporary folder, in memory if there is room. A disk that is still writing a build's output stalls its users for
-/// many seconds.
+/// A temporary folder, in memory if there is room. A disk that is still writing a build's output makes its users stall
+/// for many seconds.
 fn fast_folder() -> io::Result<TempDir> {
     let free = statvfs(MEMORY).map(|system| system.blocks_available().saturating_mul(system.fragment_size()));
     if free.is_ok_and(|free| free >= ROOM) { tempfile::tempdir_in(MEMORY) } else { tempfile::tempdir() }
@@ -77,18 +77,18 @@ fn fast_folder() -> io::Result<TempDir> {
 pub struct Bundle {
     pub port: u16,
     folder: TempDir,
-    /// Arguments of `local` except the project.
+    /// The arguments of `local`, except the project.
     arguments: Vec<String>,
     child: Mutex<Child>,
 }
 
 impl Bundle {
-    /// Starts a bundle with these secrets, as if an operator had stored them, and waits until it answers.
+    /// Starts a bundle with these secrets, as if an operator had stored them, and waits until it responds.
     pub async fn start(settings: Settings, secrets: &Secrets) -> Result<Self, String> {
         Self::start_with(settings, secrets, Vec::new()).await
     }
 
-    /// Starts a bundle with these secrets and more arguments for `local`.
+    /// Starts a bundle with these secrets and additional arguments for `local`.
     pub async fn start_with(settings: Settings, secrets: &Secrets, arguments: Vec<String>) -> Result<Self, String> {
         let folder = fast_folder().map_err(|error| format!("a temporary folder: {error}"))?;
         keep(secrets, &folder.path().join("data/secrets")).map_err(|error| format!("the bundle's secrets: {error}"))?;
@@ -103,9 +103,9 @@ impl Bundle {
         Ok(bundle)
     }
 
-    /// Starts the bundle again, with its port and data.
+    /// Starts the bundle again on the same port, with the same data.
     pub async fn start_again(&self, settings: Settings) {
-        // After a crash, the old `service.env` is still there, and does not show whether the service responds.
+        // After a crash, the old `service.env` still exists, and does not show whether the service responds.
         let _ = fs::remove_file(self.data().join("service.env"));
         let child = spawn(&settings, self.port, self.folder.path(), &self.arguments);
         *self.child.lock().await = child.expect("it has started before");
@@ -122,28 +122,28 @@ impl Bundle {
         ready.await
     }
 
-    /// The folder with its data.
+    /// The folder with the bundle's data.
     pub fn data(&self) -> PathBuf {
         self.folder.path().join("data")
     }
 
-    /// The file with its functions' calls.
+    /// The file that records the functions' calls.
     pub fn record(&self) -> PathBuf {
         self.folder.path().join(RECORD)
     }
 
-    /// The variables of `service.env`.
+    /// The variables in `service.env`.
     pub fn service_env(&self) -> BTreeMap<String, String> {
         variables(&fs::read_to_string(self.data().join("service.env")).expect("it is there once the service answers"))
     }
 
-    /// The process number of `local` itself.
+    /// The process id of `local` itself.
     pub async fn id(&self) -> i32 {
         let id = self.child.lock().await.id().expect("it has not been waited for");
         id.try_into().expect("process numbers are small")
     }
 
-    /// All processes of the bundle.
+    /// All of the bundle's processes.
     pub fn processes(&self) -> Vec<Process> {
         self.child.try_lock().ok().and_then(|child| child.id()?.try_into().ok()).map(descendants).unwrap_or_default()
     }
@@ -156,7 +156,7 @@ impl Bundle {
         .await
     }
 
-    /// Sends SIGTERM, and waits until it has ended.
+    /// Sends SIGTERM, and waits until `local` has ended.
     pub async fn stop(&self) -> ExitStatus {
         self.signal(Signal::SIGTERM).await;
         self.ended().await
@@ -173,7 +173,7 @@ impl Bundle {
         status.expect("a child can be waited for")
     }
 
-    /// Kills every process of the bundle at once, as a power cut would, and waits until all are gone.
+    /// Kills all of the bundle's processes at once, as a power cut would, and waits until they are gone.
     pub async fn cut_power(&self) {
         let children = self.processes();
         self.signal(Signal::SIGKILL).await;
@@ -192,7 +192,7 @@ impl Bundle {
         fs::read_to_string(self.folder.path().join("output")).unwrap_or_default()
     }
 
-    /// Warnings and errors of the bundle and its functions.
+    /// The warnings and errors logged by the bundle and its functions.
     pub fn logs(&self) -> String {
         let mut report = String::from("\n--- output of `local`:\n");
         report += &self.output();
@@ -211,20 +211,20 @@ impl Bundle {
     }
 }
 
-/// The folder is removed with the bundle, so the record of its functions' calls is read first.
+/// Read the record of the functions' calls first, since the folder is removed with the bundle.
 impl Drop for Bundle {
     fn drop(&mut self) {
         rights::collect(&self.record());
     }
 }
 
-/// The variables in the text of a `service.env`.
+/// The variables in a `service.env` with this text.
 pub fn variables(text: &str) -> BTreeMap<String, String> {
     let pairs = text.lines().filter_map(|line| line.split_once('='));
     pairs.map(|(name, value)| (name.to_owned(), value.to_owned())).collect()
 }
 
-/// Writes secrets into their folder, readable by their owner only.
+/// Writes secrets to their folder, readable only by their owner.
 fn keep(secrets: &Secrets, folder: &Path) -> io::Result<()> {
     DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
     for (name, value) in secrets {
@@ -234,7 +234,8 @@ fn keep(secrets: &Secrets, folder: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// The command that runs `local` on a port with data in a folder; its output goes to the file `output` in that folder.
+/// The command that runs `local` on this port with its data in this folder; the output goes to the folder's file
+/// `output`.
 fn spawn(settings: &Settings, port: u16, folder: &Path, arguments: &[String]) -> Result<Child, String> {
     let output = File::options().create(true).append(true).open(folder.join("output"));
     let (out, err) =
@@ -272,7 +273,7 @@ pub async fn refused_start(variables: &[(&str, String)]) -> String {
     said
 }
 
-/// The program `local`, in the folder of this program.
+/// The program `local`, which is in the same folder as this program.
 pub fn local() -> Result<PathBuf, String> {
     let own = std::env::current_exe().map_err(|error| format!("the folder of this program: {error}"))?;
     let path = own.ancestors().nth(2).map(|folder| folder.join("local")).unwrap_or_default();
@@ -291,8 +292,8 @@ pub fn project() -> &'static Path {
     Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/.."))
 }
 
-/// A free port below the range for outgoing connections: no such connection takes it before the bundle does, or while
-/// the bundle is down.
+/// A free port below the range for outgoing connections, so that no such connection takes it before the bundle does, or
+/// while the bundle is down.
 pub fn free_port() -> u16 {
     static NEXT: AtomicU16 = AtomicU16::new(0);
     let offset = u16::try_from(std::process::id() % 8_000).expect("less than 8000");

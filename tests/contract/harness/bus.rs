@@ -1,5 +1,5 @@
 //! The part of the platform's event bus that exists on one machine: the tests pass events to the ingesting function,
-//! and read the queue of rejected events.
+//! and read the queue with rejected events.
 
 use std::{collections::BTreeMap, sync::Arc, time::Instant};
 
@@ -8,16 +8,16 @@ use tokio::sync::Mutex;
 
 use super::{LONG, aws_call, invocation, queue_url, until, violations};
 
-/// Messages received so far from all bundles' queues, by queue address: a reader also receives other tests' messages.
+/// All messages received so far from the bundles' queues, by queue URL: a reader also receives other tests' messages.
 static TAKEN: Mutex<BTreeMap<String, Vec<Rejected>>> = Mutex::const_new(BTreeMap::new());
 
-/// The bus of one bundle.
+/// One bundle's bus.
 #[derive(Debug, Clone)]
 pub struct Bus {
     env: Arc<BTreeMap<String, String>>,
 }
 
-/// A message on the queue of rejected events.
+/// A message on the queue with rejected events.
 #[derive(Debug, Clone)]
 pub struct Rejected {
     pub body: String,
@@ -31,15 +31,15 @@ impl Bus {
         Self { env: Arc::clone(env) }
     }
 
-    /// An event with this detail, as EventBridge writes it.
+    /// An event with this detail, in EventBridge's format.
     pub fn event(id: &str, detail: &str) -> String {
         format!(
             r#"{{"version":"0","id":"{id}","detail-type":"waypost.local.event","source":"platform.tests","account":"000000000000","time":"2026-11-20T09:45:00Z","region":"us-east-1","resources":[],"detail":{detail}}}"#
         )
     }
 
-    /// Passes an event to the function, as a rule on the bus does. If the table did not respond in time, tries again,
-    /// as Lambda would.
+    /// Passes an event to the function, as the bus does through a rule. If the table did not respond in time, tries
+    /// again, as Lambda would.
     pub async fn hand_over(&self, event: impl Into<String>) -> Result<Value, String> {
         let event = event.into();
         let began = Instant::now();
@@ -80,7 +80,7 @@ impl Bus {
         }
     }
 
-    /// Waits for the one rejected event that contains this text.
+    /// Waits for the only rejected event that contains this text.
     pub async fn until_rejected(&self, text: &str) -> Rejected {
         let mut found = until(&format!("a rejected event with {text}"), LONG, async || {
             Some(self.rejected(text).await).filter(|found| !found.is_empty())

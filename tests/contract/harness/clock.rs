@@ -1,9 +1,9 @@
-//! The wall clock, and times as the service writes them.
+//! The wall clock, and times in the service's format.
 
 use jiff::Timestamp;
 use serde_json::Value;
 
-/// The time, in seconds since 1970.
+/// The current time, in seconds since 1970.
 #[expect(clippy::disallowed_methods, reason = "the bundle under test reads the same clock")]
 pub fn now() -> i64 {
     Timestamp::now().as_second()

@@ -1,4 +1,4 @@
-//! openapi.yaml, against which the harness checks every response.
+//! openapi.yaml, with which the harness checks every response.
 
 use std::{
     collections::{BTreeSet, HashMap},
@@ -13,22 +13,22 @@ use serde_json::{Map, Value};
 
 use super::{SeenMembers, project};
 
-/// The verbs that a path of an OpenAPI document can have.
+/// The methods that a path in an OpenAPI document can have.
 const VERBS: [&str; 8] = ["get", "put", "post", "delete", "options", "head", "patch", "trace"];
-/// The paths whose GET has an effect, and therefore no HEAD.
+/// The paths on which GET has an effect, and which therefore have no HEAD.
 pub const NO_HEAD: [&str; 1] = ["/api/public/{provider}/oauth2/callback"];
-/// The only path whose parameter matches the rest of an address, including slashes.
+/// The only path whose parameter matches the rest of a URL, including slashes.
 const GREEDY: &str = "/panel/{page}";
-/// The responses for unknown paths and verbs, which belong to no operation.
+/// The responses for unknown paths and methods, which belong to no operation.
 const UNKNOWN_PATH: &str = "/components/responses/NotFoundInBrowser";
 const UNKNOWN_VERB: &str = "/components/responses/MethodNotAllowed";
-/// The response to OPTIONS for a document that scripts of any origin may read, which no operation lists either.
+/// The response to OPTIONS for documents that scripts from any origin may read, which no operation lists either.
 const PREFLIGHT: &str = "/components/responses/Preflight";
 
-/// The document, and the validators that were created from it so far.
+/// The document, and the validators created from it so far.
 pub struct Contract {
     pub document: Value,
-    /// The members of the responses so far.
+    /// The members seen in responses so far.
     pub members: SeenMembers,
     unknown_path: Value,
     unknown_verb: Value,
@@ -39,12 +39,12 @@ pub struct Contract {
 pub struct Operation {
     /// The path, with its parameters in braces.
     pub path: String,
-    /// The verb, in capitals.
+    /// The method, in capitals.
     pub method: String,
-    /// The operation's name.
+    /// The name of the operation.
     pub id: String,
     pub needs_token: bool,
-    /// The scope that the token must have, if any.
+    /// The scope that the token needs, if any.
     pub scope: Option<String>,
 }
 
@@ -53,7 +53,7 @@ impl Contract {
         let text = fs::read_to_string(project().join("openapi.yaml")).expect("the project has an openapi.yaml");
         let document = template::contract(&text).expect("openapi.yaml is YAML");
         let unknown_path = document.pointer(UNKNOWN_PATH).expect("openapi.yaml declares it").clone();
-        // An unknown verb also gets a page, with the headers of any error page.
+        // An unknown method also gets a page, with the headers that every error page has.
         let mut unknown_verb = unknown_path.clone();
         let declared = document.pointer(UNKNOWN_VERB).expect("openapi.yaml declares it");
         for part in ["headers", "content"] {
@@ -84,7 +84,7 @@ impl Contract {
         operations
     }
 
-    /// The verbs of a path, in capitals. HEAD and OPTIONS, which the document does not list, are added to GET.
+    /// A path's methods, in capitals. GET implies HEAD and OPTIONS, which the document does not list.
     pub fn verbs(&self, path: &str) -> BTreeSet<String> {
         let operations = self.operations().into_iter().filter(|operation| operation.path == path);
         let mut verbs: BTreeSet<String> = operations.map(|operation| operation.method).collect();
@@ -97,13 +97,13 @@ impl Contract {
         verbs
     }
 
-    /// Whether scripts of any origin may read the document at a path.
+    /// Whether scripts from any origin may read the document at this path.
     fn is_open(&self, path: &str) -> bool {
         let headers = &self.document["paths"][path]["get"]["responses"]["200"]["headers"];
         headers.get("Access-Control-Allow-Origin").is_some()
     }
 
-    /// All kinds of Problems.
+    /// All kinds of Problem.
     pub fn problem_kinds(&self) -> BTreeSet<String> {
         let mut kinds = BTreeSet::new();
         for part in [&self.document["paths"], &self.document["components"]["responses"]] {
@@ -112,7 +112,7 @@ impl Contract {
         kinds
     }
 
-    /// How this response violates the document; empty if it conforms.
+    /// The ways in which this response violates the document; empty if it conforms.
     pub fn faults(&self, method: &Method, path: &str, status: u16, headers: &HeaderMap, body: &[u8]) -> Vec<String> {
         let response = match self.response(method, path, status) {
             Ok(response) => response,
@@ -130,7 +130,7 @@ impl Contract {
         self.document["paths"].as_object().into_iter().flatten()
     }
 
-    /// The declaration of this response.
+    /// The document's declaration of this response.
     fn response(&self, method: &Method, path: &str, status: u16) -> Result<&Value, String> {
         let path = path.split('?').next().unwrap_or_default();
         let Some((template, item)) = self
@@ -215,14 +215,14 @@ impl Contract {
         undeclared.map(|name| format!("ProblemProperties does not declare `{name}` for {kind}")).collect()
     }
 
-    /// How a value violates one of the document's schemas. A member that the schema does not list is a fault, although
-    /// clients ignore it: the document must be complete.
+    /// The ways in which a value violates one of the document's schemas. A member that the schema does not list is a
+    /// fault, although clients ignore it: the document must be complete.
     pub fn schema_faults(&self, schema: &Value, value: &Value, what: &str) -> Vec<String> {
         let validator = self.validator(schema);
         validator.iter_errors(value).map(|error| format!("{what}{}: {error}", error.instance_path())).collect()
     }
 
-    /// A schema's validator, with the document's components, to which the schema may refer.
+    /// The validator for a schema, with the document's components, to which the schema may refer.
     fn validator(&self, schema: &Value) -> Arc<Validator> {
         let key = schema.to_string();
         let mut validators = self.validators.lock().expect("no holder panics");
@@ -231,7 +231,7 @@ impl Contract {
             whole["components"] = self.document["components"].clone();
             close(&mut whole);
             close_values(&mut whole);
-            // The document has no such pattern, since generated clients in C# would not compile.
+            // The document lacks this pattern, since generated C# clients would not compile with it.
             whole["components"]["schemas"]["Timestamp"]["pattern"] = r"T\d{2}:\d{2}:\d{2}\.\d{3}Z$".into();
             let validator = jsonschema::draft202012::options().should_validate_formats(true).build(&whole);
             Arc::new(validator.unwrap_or_else(|error| panic!("openapi.yaml has an invalid schema: {error}: {schema}")))
@@ -239,7 +239,7 @@ impl Contract {
         Arc::clone(made)
     }
 
-    /// The value to which a `$ref` points, or the value itself.
+    /// The value that a `$ref` points to, or the value itself.
     pub fn resolved<'a>(&'a self, value: &'a Value) -> &'a Value {
         value.get("$ref").and_then(Value::as_str).map_or(value, |reference| self.at(reference))
     }
@@ -259,13 +259,13 @@ fn matches(template: &str, path: &str) -> bool {
         && template
             .iter()
             .zip(path)
-            // Differently encoded paths are the same path (RFC 3986 §6.2.2.2).
+            // Paths that differ only in encoding are the same path (RFC 3986 §6.2.2.2).
             .all(|(segment, given)| {
                 percent_decode_str(given).eq(segment.bytes()) || segment.starts_with('{') && !given.is_empty()
             })
 }
 
-/// A matching path's precedence, lowest first: a literal segment precedes a parameter.
+/// A matching path's precedence, lowest first: a literal segment comes before a parameter.
 fn literalness(template: &str) -> Vec<bool> {
     template.split('/').map(|segment| segment.starts_with('{')).collect()
 }
@@ -292,8 +292,8 @@ fn collect_problem_kinds(value: &Value, found: &mut BTreeSet<String>) {
     }
 }
 
-/// Makes each string whose `examples` list the known values refuse any other value. The document leaves responses open,
-/// so that generated clients accept values from later releases.
+/// Makes each string whose `examples` list the known values refuse all other values. The document leaves responses
+/// open, so that generated clients accept values from later releases.
 pub fn close_values(schema: &mut Value) {
     match schema {
         Value::Object(members) => {
@@ -309,8 +309,8 @@ pub fn close_values(schema: &mut Value) {
     }
 }
 
-/// Makes each object of a schema refuse unlisted members, unless it declares them. The document leaves responses open,
-/// so that generated clients accept members from later releases.
+/// Makes each object in a schema refuse unlisted members, unless the schema declares them. The document leaves
+/// responses open, so that generated clients accept members from later releases.
 fn close(schema: &mut Value) {
     match schema {
         Value::Object(members) => {

@@ -9,7 +9,7 @@ use super::{Api, ApiResponse, Application, Call, LONG, until};
 /// The event type for tests in which the type does not matter.
 const SOME_TYPE: &str = "booking.created";
 
-/// A request to create a webhook for every type of event.
+/// A request to create a webhook for every event type.
 fn every_type(url: &str) -> Value {
     json!({ "name": "test", "eventUrl": url, "eventList": [] })
 }
@@ -21,17 +21,17 @@ pub struct Entity {
     token: String,
 }
 
-/// A created webhook.
+/// A webhook that was created.
 #[derive(Debug, Clone)]
 pub struct Hook {
     pub id: String,
-    /// The signing secret.
+    /// The webhook's signing secret.
     pub secret: String,
     pub json: Value,
 }
 
 impl Entity {
-    /// The entity of this name.
+    /// The entity with this name.
     pub async fn new(api: &Api, id: String) -> Self {
         Self { id, api: api.clone(), token: api.token(Application::Platform, "").await }
     }
@@ -41,7 +41,7 @@ impl Entity {
         format!("/api/managing-entity/{}{rest}", self.id)
     }
 
-    /// A request with any verb and the token.
+    /// A request with this method and the token.
     pub fn call(&self, method: &str, rest: &str) -> Call {
         self.api.call(method, self.path(rest)).bearer(&self.token)
     }
@@ -61,13 +61,12 @@ impl Entity {
         &self.api
     }
 
-    /// Creates a webhook for every type of event.
+    /// Creates a webhook for every event type.
     pub async fn hook(&self, url: &str) -> Hook {
         self.hook_with(every_type(url)).await
     }
 
-    /// Creates a webhook for every type of event, without an idempotency key, whose record would count among the stored
-    /// items.
+    /// Creates a webhook for every event type without an idempotency key, whose record would count as a stored item.
     pub async fn hook_without_key(&self, url: &str) -> Hook {
         Self::created(self.post("/webhook"), every_type(url)).await
     }
@@ -76,14 +75,14 @@ impl Entity {
         Self::created(self.post("/webhook").once(), body).await
     }
 
-    /// Creates a webhook with this request.
+    /// Creates a webhook by sending this request.
     pub async fn created(call: Call, body: Value) -> Hook {
         let json = call.json(&body).expect(201).await.json();
         let text = |name: &str| json[name].as_str().expect("openapi.yaml says so").to_owned();
         Hook { id: text("id"), secret: text("signingSecret"), json }
     }
 
-    /// The webhook as listed.
+    /// The webhook, as the list shows it.
     pub async fn listed(&self, hook: &Hook) -> Value {
         let list = self.get("/webhook/list").expect(200).await.json();
         let webhooks = list.as_array().expect("openapi.yaml says so");
@@ -102,14 +101,14 @@ impl Entity {
         self.publish_event(&json!({ "type": kind, "data": data })).await
     }
 
-    /// Publishes as a client should: with a key, and again after a 503, which a machine that stalls for seconds causes.
+    /// Publishes as a client should: with a key, and again after a 503, which occurs if a machine stalls for seconds.
     pub async fn publish_event(&self, event: &Value) -> ApiResponse {
         self.post("/webhook/event").once().json(event).expect(202).await
     }
 
     /// Publishes further events until the service has disabled the webhook, whose endpoint responds with 410; returns
-    /// the webhook as listed. If the table is slow, the service gives up disabling the webhook, and the next 410
-    /// disables it.
+    /// the webhook as the list shows it. If the table is slow, the service gives up on disabling the webhook, and the
+    /// next 410 disables it.
     pub async fn until_gone(&self, gone: &Hook) -> Value {
         loop {
             let listed = self.listed(gone).await;
@@ -120,7 +119,7 @@ impl Entity {
             let deliveries = published["deliveries"].as_array().expect("openapi.yaml says so");
             for delivery in deliveries.iter().filter(|delivery| delivery["webhookIdentifier"] == *gone.id) {
                 let id = delivery["deliveryIdentifier"].as_str().expect("openapi.yaml says so");
-                // Cancelled, if an earlier 410 has disabled the webhook in the meantime.
+                // The delivery is cancelled if an earlier 410 has disabled the webhook in the meantime.
                 self.until_status(id, &["failed", "cancelled"]).await;
             }
         }
@@ -138,7 +137,7 @@ impl Entity {
         .await
     }
 
-    /// Waits until a delivery fulfils a condition; a failure shows the delivery.
+    /// Waits until a delivery satisfies a condition; a failure message shows the delivery.
     pub async fn until_delivery(&self, id: &str, what: &str, mut is_so: impl FnMut(&Value) -> bool) -> Value {
         let mut last = Value::Null;
         let wait = until(what, LONG, async || {
@@ -151,7 +150,7 @@ impl Entity {
         }
     }
 
-    /// Publishes to a new webhook at this address, and waits until the delivery is delivered or failed.
+    /// Publishes to a new webhook at this address, and waits until the delivery has succeeded or failed.
     pub async fn deliver_to(&self, url: &str) -> Value {
         self.hook(url).await;
         let delivery = self.publish(json!({ "some": "data" })).await;

@@ -1,4 +1,4 @@
-//! Access tokens made by the tests: some that the issuer could issue, and many that it would never issue.
+//! Access tokens that the tests make: some that the issuer could issue, and many that it would never issue.
 
 use std::{collections::BTreeMap, fs};
 
@@ -24,14 +24,14 @@ pub struct Forge {
 }
 
 impl Forge {
-    /// Reads the signing key of the bundle.
+    /// Reads the bundle's signing key.
     pub fn of(bundle: &Bundle) -> Self {
         let secret = fs::read(bundle.data().join("secrets/signing-key.json")).expect("the bundle has made a key");
         let secret: Value = serde_json::from_slice(&secret).expect("secrets are JSON");
         Self::with(&secret, &bundle.service_env())
     }
 
-    /// Uses the current key of a secret `signing-key`.
+    /// Uses the current key in a `signing-key` secret.
     pub fn with(secret: &Value, env: &BTreeMap<String, String>) -> Self {
         let text = |name: &str| secret["current"][name].as_str().expect("the secret has its members").to_owned();
         let pkcs8 = BASE64_STANDARD.decode(text("pkcs8")).expect("the key is in base64");
@@ -43,17 +43,17 @@ impl Forge {
         }
     }
 
-    /// A signer with another key under the same identifier.
+    /// A signer that uses another key with the same identifier.
     pub fn with_another_key(self) -> Self {
         Self { key: EcdsaKeyPair::generate(&ECDSA_P256_SHA256_FIXED_SIGNING).expect("randomness is there"), ..self }
     }
 
-    /// The header of a good token.
+    /// The header of a valid token.
     pub fn header(&self) -> Value {
         json!({ "alg": "ES256", "typ": "at+jwt", "kid": self.kid })
     }
 
-    /// The claims of a good token that covers everything.
+    /// The claims of a valid token that covers everything.
     pub fn claims(&self) -> Value {
         let now = now();
         json!({
@@ -63,7 +63,7 @@ impl Forge {
         })
     }
 
-    /// A token with this header and these claims, signed.
+    /// A signed token with this header and these claims.
     pub fn token(&self, header: &Value, claims: &Value) -> String {
         self.token_of_texts(header.to_string(), claims.to_string())
     }
@@ -75,7 +75,8 @@ impl Forge {
         format!("{message}.{}", encoded(signature))
     }
 
-    /// A token signed with the public key as a shared secret, with the matching algorithm in its header.
+    /// A token that uses the public key as a shared secret for its signature, with the matching algorithm in its
+    /// header.
     pub fn token_with_public_key_as_secret(&self, claims: &Value) -> String {
         let header = json!({ "alg": "HS256", "typ": "at+jwt", "kid": self.kid });
         let message = format!("{}.{}", encoded(header.to_string()), encoded(claims.to_string()));
@@ -84,7 +85,7 @@ impl Forge {
         format!("{message}.{}", encoded(aws_lc_rs::hmac::sign(&key, message.as_bytes())))
     }
 
-    /// The public key as a JWK, for the header of a token.
+    /// The public key as a JWK, for a token's header.
     pub fn public_jwk(&self) -> Value {
         let (x, y) = self.key.public_key().as_ref()[1..].split_at(32);
         json!({ "kty": "EC", "crv": "P-256", "x": encoded(x), "y": encoded(y) })
@@ -97,7 +98,7 @@ impl Forge {
     }
 }
 
-/// Base64 as tokens use it.
+/// Base64 in the variant that tokens use.
 fn encoded(bytes: impl AsRef<[u8]>) -> String {
     BASE64_URL_SAFE_NO_PAD.encode(bytes)
 }

@@ -16,18 +16,18 @@ use serde_json::{Value, json};
 
 use super::{Admin, Api, ApiResponse, Application, aws_variables, now};
 
-/// A store's files, by path.
+/// The files in a store, by path.
 pub type Files = BTreeMap<PathBuf, Vec<u8>>;
 
 const DAY: i64 = 24 * 60 * 60;
 
-/// One time for all tests, so that creating a database twice gives the same file.
+/// All tests use the same time, so that creating a database twice results in the same file.
 fn today() -> i64 {
     static TODAY: OnceLock<i64> = OnceLock::new();
     *TODAY.get_or_init(now)
 }
 
-/// A database that was built this many days ago (or will be, if negative), with its date in the providers' format.
+/// A database built this many days ago (or in the future, if negative), with its date in the providers' format.
 pub fn database(edition: &str, days_ago: i64) -> Vec<u8> {
     database_of(edition, days_ago, 200)
 }
@@ -45,7 +45,7 @@ pub fn day(days_ago: i64) -> String {
     time.strftime("%Y-%m-%d").to_string()
 }
 
-/// One of MaxMind's editions at this server.
+/// One of MaxMind's editions on this server.
 pub fn maxmind(edition: &str, server: &UpdateServer) -> Value {
     json!({
         "edition": edition, "source": "maxmind", "url": server.url(""),
@@ -53,12 +53,12 @@ pub fn maxmind(edition: &str, server: &UpdateServer) -> Value {
     })
 }
 
-/// Calls the task with the right key.
+/// Calls the task with the correct key.
 pub async fn call(api: &Api, query: &str) -> ApiResponse {
     task(api, query).await.expect("an answer")
 }
 
-/// Calls the task of a service that may have ended.
+/// Calls the task on a service that may have ended.
 pub async fn task(api: &Api, query: &str) -> Option<ApiResponse> {
     let token = api.token(Application::Demo, "").await;
     let body = json!({ "key": api.env["TASK_KEY"], "environment": api.env["ENVIRONMENT"] });
@@ -73,12 +73,12 @@ pub fn task_result(answer: &ApiResponse) -> (bool, String) {
     (answer["success"] == true, answer["message"].as_str().expect("openapi.yaml says so").to_owned())
 }
 
-/// The folder of a bundle's published databases.
+/// The folder with a bundle's published databases.
 pub fn folder(api: &Api) -> PathBuf {
     api.env["GEO_IP_STORE"].strip_prefix("file://").expect("it publishes in a folder").into()
 }
 
-/// A store's files, except locks.
+/// The files in a store, except locks.
 pub fn files(store: &Path) -> Files {
     fn collect(store: &Path, folder: &Path, files: &mut Files) {
         for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
@@ -96,8 +96,8 @@ pub fn files(store: &Path) -> Files {
     found
 }
 
-/// The current database according to an edition's pointer. Asserts that this and the previous database exist, with the
-/// checksums in the pointer.
+/// The current database according to an edition's pointer. Asserts that the current and previous databases exist, with
+/// the checksums in the pointer.
 pub fn published(files: &Files, edition: &str) -> Option<Vec<u8>> {
     let folder = Path::new("local").join(edition);
     let pointer: Value = serde_json::from_slice(files.get(&folder.join("current.json"))?).expect("a pointer is JSON");

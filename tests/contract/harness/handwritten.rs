@@ -1,4 +1,4 @@
-//! Requests over plain TCP that no HTTP library can send.
+//! Requests over plain TCP that no HTTP library would send.
 
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
@@ -7,13 +7,13 @@ use tokio::{
 
 use super::Bundle;
 
-/// Sends bytes and returns everything received until the connection ends. The request must ask for the connection to be
-/// closed.
+/// Sends these bytes and returns everything received until the connection ends. The request must ask the server to
+/// close the connection.
 pub async fn send_raw(bundle: &Bundle, request: &[u8]) -> String {
     let stream = TcpStream::connect(("127.0.0.1", bundle.port)).await.expect("the bundle listens");
     let (mut read, mut write) = stream.into_split();
     let mut answer = Vec::new();
-    // Concurrently: a response may arrive before the request is complete; the rest is then not read.
+    // Send and read concurrently: a response may arrive before the request is complete, and the rest is then not read.
     let (_, _) = tokio::join!(write.write_all(request), read.read_to_end(&mut answer));
     String::from_utf8_lossy(&answer).into_owned()
 }

@@ -5,12 +5,12 @@ use serde_json::{Value, json};
 use super::{ApiResponse, Call, Entity};
 
 impl Entity {
-    /// The webhook with this identifier, as shown to its owner.
+    /// The webhook with this identifier, as its owner sees it.
     pub async fn webhook(&self, id: &str) -> Value {
         self.get(&format!("/webhook/{id}")).expect(200).await.json()
     }
 
-    /// A request to change a webhook.
+    /// A request that changes a webhook.
     pub fn change(&self, id: &str, change: &Value) -> Call {
         self.call("PATCH", &format!("/webhook/{id}")).json(change)
     }
@@ -20,7 +20,7 @@ impl Entity {
         self.change(id, &change).expect(200).await.json()
     }
 
-    /// A request to remove a webhook.
+    /// A request that removes a webhook.
     pub fn remove(&self, id: &str) -> Call {
         self.call("DELETE", &format!("/webhook/{id}"))
     }
@@ -35,7 +35,7 @@ impl Entity {
         secret_of(&self.rotate(id).json(&json!({ "endPrevious": true })).expect(200).await)
     }
 
-    /// A request to end the previous secret.
+    /// A request that ends the previous secret.
     pub fn end_previous_secret(&self, id: &str) -> Call {
         self.call("DELETE", &format!("/webhook/{id}/secret/previous"))
     }
@@ -46,7 +46,7 @@ impl Entity {
     }
 }
 
-/// The signing secret in an answer.
+/// The signing secret in a response.
 pub fn secret_of(answer: &ApiResponse) -> String {
     answer.json()["signingSecret"].as_str().expect("openapi.yaml says so").to_owned()
 }

@@ -1,10 +1,11 @@
-//! Refusals by a limit.
+//! Requests refused by a limit.
 
 use serde_json::json;
 
 use super::ApiResponse;
 
-/// Asserts that this limit refused a request, in the Problem and in the headers, and returns the seconds to wait.
+/// Asserts that this limit refused a request, according to the Problem and the headers, and returns the number of
+/// seconds to wait.
 pub fn is_limited(answer: &ApiResponse, name: &str, limit: usize, window: u64) -> u64 {
     let expected = json!({ "limitName": name, "limit": limit, "windowSeconds": window });
     assert_eq!((answer.status, &answer.json()["properties"]), (429, &expected), "{}", answer.exchange);

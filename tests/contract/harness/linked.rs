@@ -1,4 +1,4 @@
-//! An entity's connections to payment providers, created as a person would.
+//! An entity's connections to payment providers, created as a person would create them.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -8,37 +8,37 @@ use serde_json::{Value, json};
 
 use super::{Api, ApiResponse, Call, Choice, Departure, Entity, Return, choose, continue_to_provider, query};
 
-/// A person's way through a provider, up to the callback.
+/// A person's path through a provider, up to the callback.
 #[derive(Clone)]
 pub struct Visit {
-    /// The state in the provider's address.
+    /// The state in the provider's URL.
     pub state: String,
     /// The person's account at the provider, which no other test uses.
     pub account: String,
     /// The cookie of the person's browser.
     pub cookie: String,
-    /// The address to which the provider redirected.
+    /// The URL to which the provider redirected.
     pub back: Return,
     api: Api,
 }
 
 impl Visit {
-    /// The code in that address, or the empty text.
+    /// The code in that URL, or an empty string.
     pub fn code(&self) -> &str {
         self.back.parameter("code")
     }
 
-    /// The callback, called by the person's browser.
+    /// The callback, as the person's browser calls it.
     pub fn callback(&self) -> Call {
         self.at(self.back.path(self.api.base_url()))
     }
 
-    /// Another address, called by the person's browser.
+    /// A request to another path from the person's browser.
     pub fn at(&self, path: impl Into<String>) -> Call {
         self.api.get(path).header("cookie", &self.cookie)
     }
 
-    /// Calls the callback; asserts this outcome.
+    /// Calls the callback, and asserts this outcome.
     pub async fn arrive(&self, outcome: &str) -> ApiResponse {
         let answer = self.callback().expect(302).await;
         assert_eq!(outcome_of(&answer), outcome, "{}", answer.exchange);
@@ -47,24 +47,24 @@ impl Visit {
 }
 
 impl Entity {
-    /// Requests a connection, and returns the address for the person.
+    /// Requests a connection, and returns the URL that the person should open.
     pub async fn authorization_url(&self, provider: &str) -> String {
         let answer = self.post(&format!("/payment/provider/{provider}/connection")).expect(201).await;
         answer.json()["authorizationUrl"].as_str().expect("openapi.yaml says so").to_owned()
     }
 
-    /// Requests a connection that may replace the connected account, and returns the address for the person.
+    /// Requests a connection that may replace the connected account, and returns the URL that the person should open.
     pub async fn replacing_url(&self, provider: &str) -> String {
         let request = self.post(&format!("/payment/provider/{provider}/connection")).json(&json!({ "replace": true }));
         request.expect(201).await.json()["authorizationUrl"].as_str().expect("openapi.yaml says so").to_owned()
     }
 
-    /// Sends a person to a provider, to choose there.
+    /// Sends a person to a provider, where the person makes this choice.
     pub async fn visit(&self, provider: &str, choice: Choice<'_>) -> Visit {
         self.visit_from(&self.authorization_url(provider).await, &new_account(), choice).await
     }
 
-    /// Sends a person to this address, to choose this account.
+    /// Sends a person to this URL, where the person chooses this account.
     pub async fn visit_from(&self, authorization_url: &str, account: &str, choice: Choice<'_>) -> Visit {
         let Departure { cookie, address } = continue_to_provider(self.api(), authorization_url, None).await;
         let back = choose(&address, account, choice).await;
@@ -73,7 +73,7 @@ impl Entity {
         Visit { state, account, cookie, back, api: self.api().clone() }
     }
 
-    /// Replaces the connected account with another.
+    /// Replaces the connected account with another one.
     pub async fn replace(&self, provider: &str, choice: Choice<'_>) -> Visit {
         let visit = self.visit_from(&self.replacing_url(provider).await, &new_account(), choice).await;
         visit.arrive("connected").await;
@@ -87,7 +87,7 @@ impl Entity {
         visit
     }
 
-    /// The list of connections.
+    /// The entity's connections, as listed.
     pub async fn connections(&self) -> Vec<Value> {
         let page = self.get("/payment/connection/list?limit=100").expect(200).await.json();
         page["items"].as_array().expect("openapi.yaml says so").clone()
@@ -109,19 +109,19 @@ pub fn new_account() -> String {
     format!("acct-{}", ACCOUNTS.fetch_add(1, Ordering::Relaxed))
 }
 
-/// The outcome in the redirect to the panel.
+/// The outcome that the redirect to the panel contains.
 pub fn outcome_of(answer: &ApiResponse) -> String {
     let outcome = query(answer.header("location")).into_iter().find(|(name, _)| name == "outcome");
     outcome.map(|(_, outcome)| outcome).unwrap_or_default()
 }
 
-/// The state in an authorization address.
+/// The state in an authorization URL.
 pub fn state_of(authorization_url: &str) -> String {
     let state = query(authorization_url).into_iter().find(|(name, _)| name == "state");
     state.expect("an authorization address has a state").1
 }
 
-/// The hash of a state, as in the table's key: SHA-256 in base64url.
+/// A state's hash in the format of the table's key: SHA-256 in base64url.
 pub fn hash_of(state: &str) -> String {
     BASE64_URL_SAFE_NO_PAD.encode(digest::digest(&digest::SHA256, state.as_bytes()))
 }

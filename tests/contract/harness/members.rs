@@ -1,4 +1,4 @@
-//! The members of all responses of a run: a member that every response has must be `required` in openapi.yaml.
+//! The members of all responses in a run: a member that every response has must be `required` in openapi.yaml.
 
 use std::{
     collections::BTreeMap,
@@ -7,24 +7,24 @@ use std::{
 
 use serde_json::Value;
 
-/// The number of objects from which a member counts as always sent: a few objects may have it by chance.
+/// The number of objects after which a member counts as always sent: a few objects may have it by chance.
 const ENOUGH: usize = 25;
 
-/// The members of responses so far, by where their schema is in the document.
+/// The members seen in responses so far, by their schema's location in the document.
 #[derive(Default)]
 pub struct SeenMembers(Mutex<BTreeMap<String, Seen>>);
 
-/// The objects of one schema.
+/// The objects that one schema describes.
 #[derive(Default)]
 struct Seen {
     objects: usize,
-    /// The members that are not `required`, with the number of objects that have each.
+    /// The members that are not `required`, each with the number of objects that have it.
     optional: BTreeMap<String, usize>,
 }
 
 impl SeenMembers {
-    /// Records a value's members by its schema in the document. `place` names a schema that has no name there.
-    /// Alternatives (`oneOf`, `anyOf`) are skipped, since none of them need be required.
+    /// Records a value's members under its schema in the document. `place` names a schema that has no name in the
+    /// document. Alternatives (`oneOf`, `anyOf`) are skipped, since their members need not be required.
     pub fn note(&self, document: &Value, schema: &Value, place: &str, value: &Value) {
         if let Some(reference) = schema["$ref"].as_str() {
             let pointer = reference.trim_start_matches('#');

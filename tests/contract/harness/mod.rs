@@ -1,4 +1,4 @@
-//! The foundation of the tests: the bundle, a client that checks every response, and the third parties in the crate
+//! The foundation of the tests: the bundle, a client that checks every response, and the third parties from the crate
 //! `fakes`.
 
 mod account;

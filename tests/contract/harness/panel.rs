@@ -1,11 +1,11 @@
-//! Links into the panel.
+//! Panel links.
 
 use serde_json::Value;
 
 use super::Entity;
 
 impl Entity {
-    /// A new link into the panel.
+    /// A new panel link, as the service returns it.
     pub async fn new_panel_link(&self, properties: Value) -> Value {
         self.post("/panel/link").json(&properties).expect(201).await.json()
     }
@@ -16,7 +16,7 @@ impl Entity {
         page["items"].as_array().expect("openapi.yaml says so").clone()
     }
 
-    /// A new link's address.
+    /// The URL of a new link.
     pub async fn panel_link(&self, properties: Value) -> String {
         self.new_panel_link(properties).await["url"].as_str().expect("openapi.yaml says so").to_owned()
     }

@@ -1,4 +1,4 @@
-//! A person with a browser: opens the start page, continues to the provider, chooses there, and returns.
+//! A person with a browser, who opens the start page, continues to the provider, chooses there, and returns.
 
 use http::Method;
 use reqwest::{Client, redirect::Policy};
@@ -8,23 +8,23 @@ use super::{Api, ApiResponse};
 /// The choice on the consent page.
 #[derive(Debug, Clone, Copy)]
 pub struct Choice<'a> {
-    /// The button: `allow` or `deny`.
+    /// The button to press: `allow` or `deny`.
     pub decision: &'a str,
-    /// What happens after consent, by the simulated provider's name.
+    /// The events after consent, by the simulated provider's name for them.
     pub fate: &'a str,
-    /// The first access token's lifetime, if not the provider's usual one.
+    /// The lifetime of the first access token, unless it is the provider's default.
     pub first_lifetime: Option<u32>,
 }
 
 impl Choice<'_> {
     /// Consent without later failures.
     pub const ALLOW: Self = Self { decision: "allow", fate: "ok", first_lifetime: None };
-    /// Refusal.
+    /// A refusal of consent.
     pub const DENY: Self = Self { decision: "deny", ..Self::ALLOW };
 }
 
 impl<'a> Choice<'a> {
-    /// Consent with this fate.
+    /// Consent that leads to this fate.
     pub fn leading_to(fate: &'a str) -> Self {
         Self { fate, ..Self::ALLOW }
     }
@@ -38,18 +38,18 @@ pub struct Return {
 }
 
 impl Return {
-    /// A parameter of the address, or the empty text.
+    /// A parameter in the URL, or an empty string.
     pub fn parameter(&self, name: &str) -> &str {
         self.parameters.iter().find(|(given, _)| given == name).map_or("", |(_, value)| value)
     }
 
-    /// The path and query of the address.
+    /// The URL's path and query.
     pub fn path(&self, base_url: &str) -> &str {
         self.location.strip_prefix(base_url).unwrap_or_else(|| panic!("redirected elsewhere: {}", self.location))
     }
 }
 
-/// The parameters of an address.
+/// The parameters in a URL.
 pub fn query(address: &str) -> Vec<(String, String)> {
     let query = address.split_once('?').map_or("", |(_, query)| query);
     form_urlencoded::parse(query.as_bytes()).into_owned().collect()
@@ -60,7 +60,7 @@ pub fn query(address: &str) -> Vec<(String, String)> {
 pub struct Departure {
     /// The cookie of the person's browser.
     pub cookie: String,
-    /// The address of the provider's consent page.
+    /// The URL of the provider's consent page.
     pub address: String,
 }
 
@@ -74,7 +74,7 @@ pub async fn continue_to_provider(api: &Api, authorization_url: &str, cookie: Op
     Departure { cookie, address: answer.header("location").to_owned() }
 }
 
-/// The cookie that an answer sets, as a browser sends it back.
+/// The cookie that a response sets, in the form in which a browser sends it back.
 pub fn cookie_of(answer: &ApiResponse) -> String {
     let cookie = answer.header("set-cookie").split(';').next().unwrap_or_default();
     assert!(cookie.starts_with("__Host-"), "{}", answer.exchange);
@@ -92,7 +92,8 @@ pub fn link_of(page: &ApiResponse, path: &str) -> String {
     format!("{folder}/{}", link.replace("&amp;", "&"))
 }
 
-/// Opens the consent page, sends its form, and returns the provider's redirect. The account is the person's name there.
+/// Opens the consent page, sends its form, and returns the provider's redirect. The account is the person's name at the
+/// provider.
 pub async fn choose(authorization_url: &str, account: &str, choice: Choice<'_>) -> Return {
     let http = Client::builder().no_proxy().redirect(Policy::none()).build().expect("a client needs nothing");
     let page = http.get(authorization_url).send().await.expect("the provider answers");

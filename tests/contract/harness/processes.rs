@@ -1,4 +1,4 @@
-//! A bundle's processes, from /proc.
+//! A bundle's processes, read from /proc.
 
 use std::{fs, path::Path};
 
@@ -9,11 +9,11 @@ use nix::{
 
 use super::{LONG, until};
 
-/// A process. The start time distinguishes it from a later one with the same number.
+/// A process. The start time distinguishes it from a later process with the same id.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Process {
     pub id: i32,
-    /// The parent process.
+    /// The id of the parent process.
     pub parent: i32,
     pub group: i32,
     pub command: String,
@@ -21,16 +21,16 @@ pub struct Process {
 }
 
 impl Process {
-    /// All running processes of the machine.
+    /// All processes running on the machine.
     fn all() -> Vec<Self> {
         let entries = fs::read_dir("/proc").expect("/proc is there on Linux");
         entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok()).filter_map(Self::read).collect()
     }
 
-    /// `None` if the process has ended, even if its parent has not waited for it yet.
+    /// Returns `None` if the process has ended, even if its parent has not waited for it yet.
     fn read(id: i32) -> Option<Self> {
         let stat = fs::read_to_string(format!("/proc/{id}/stat")).ok()?;
-        // The name is in parentheses and may contain anything; the other fields are separated by spaces.
+        // The name is in parentheses and may contain anything; spaces separate the other fields.
         let fields: Vec<&str> = stat.rsplit_once(')')?.1.split_whitespace().collect();
         if matches!(*fields.first()?, "Z" | "X") {
             return None;
@@ -45,14 +45,14 @@ impl Process {
         })
     }
 
-    /// Whether the process runs the program of this name.
+    /// Whether the process runs the program with this name.
     pub fn is(&self, program: &str) -> bool {
         let mut words = self.command.split(' ').map(|word| Path::new(word).file_name().unwrap_or_default());
-        // The first argument of an interpreter is the program.
+        // An interpreter's first argument is the program.
         words.next().is_some_and(|name| name == program) || words.next().is_some_and(|name| name == program)
     }
 
-    /// A variable from its initial environment.
+    /// A variable in the process's initial environment.
     pub fn variable(&self, name: &str) -> Option<String> {
         let environment = fs::read(format!("/proc/{}/environ", self.id)).ok()?;
         let mut variables =
@@ -62,7 +62,7 @@ impl Process {
 
     /// Sends SIGKILL.
     pub fn kill(&self) {
-        // The process may have ended already.
+        // The process may have already ended.
         let _ = kill(Pid::from_raw(self.id), Signal::SIGKILL);
     }
 }
@@ -81,19 +81,19 @@ pub fn descendants(root: i32) -> Vec<Process> {
     found
 }
 
-/// The processes in the same process groups, which they keep when their parent dies.
+/// The processes in the same process groups, to which they belong even after their parent dies.
 pub fn group_members(of: &[Process]) -> Vec<Process> {
     Process::all().into_iter().filter(|process| of.iter().any(|known| known.group == process.group)).collect()
 }
 
-/// Waits until these killed processes have ended.
+/// Waits until these killed processes are gone.
 pub async fn until_gone(processes: &[Process]) {
     let runs = |process: &&Process| Process::read(process.id).is_some_and(|now| now.started == process.started);
     until(&format!("the end of {processes:#?}"), LONG, async || processes.iter().find(runs).is_none().then_some(()))
         .await;
 }
 
-/// A process's current memory.
+/// A process's current memory use.
 pub fn memory_kilobytes(process: &Process) -> u64 {
     let status = fs::read_to_string(format!("/proc/{}/status", process.id)).unwrap_or_default();
     status

@@ -3,7 +3,7 @@
 use http::HeaderMap;
 use serde_json::Value;
 
-/// The promises that a response breaks. `no_problem` permits an error that is not a Problem.
+/// The promises that a response breaks. `no_problem` permits errors that are not Problems.
 pub fn common_faults(base_url: &str, no_problem: bool, status: u16, headers: &HeaderMap, body: &[u8]) -> Vec<String> {
     let header = |name: &str| headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default();
     let mut faults = Vec::new();
@@ -32,8 +32,8 @@ pub fn common_faults(base_url: &str, no_problem: bool, status: u16, headers: &He
     faults
 }
 
-/// Every page's promises: it forbids frames, and loads and runs nothing. Only the panel runs its own files; it turns no
-/// text into markup, and names the pages that may frame it.
+/// The promises that apply to every page: it forbids frames, and loads and runs nothing. Only the panel runs its own
+/// files; it does not interpret text as markup, and names the pages that may frame it.
 fn page_faults(policy: &str, faults: &mut Vec<String>) {
     let directives: Vec<&str> = policy.split(';').map(str::trim).collect();
     for needed in ["default-src 'none'", "base-uri 'none'", "form-action 'none'"] {
@@ -74,17 +74,18 @@ fn problem_faults(base_url: &str, status: u16, request_id: &str, body: &Value, f
     }
 }
 
-/// Members with content from publishers, or with descriptions of it.
+/// Members whose content comes from publishers or describes such content.
 const OF_PUBLISHERS: [&str; 3] = ["data", "samples", "schema"];
 
-/// Times are in UTC with milliseconds; publishers' times are not checked.
+/// Times must be in UTC with milliseconds; publishers' times are not checked.
 fn time_faults(value: &Value, faults: &mut Vec<String>) {
     match value {
         Value::Object(members) => {
             for (name, member) in members.iter().filter(|(name, _)| !OF_PUBLISHERS.contains(&name.as_str())) {
-                let is_day = name == "lastUsedDate"; // of a credential; a day is enough for its owner
+                let is_day = name == "lastUsedDate"; // a credential's owner needs only the day
                 let is_time = name.ends_with("Date") && !is_day || name == "lastUpdate" || name == "timestamp";
-                // openapi.yaml covers values other than strings; the served document also has members with these names.
+                // openapi.yaml covers values that are not strings; the served document also has members with these
+                // names.
                 if is_time && member.as_str().is_some_and(|text| !is_timestamp(text)) {
                     faults.push(format!("{name} is not a time in the contract's format: {member}"));
                 }
@@ -104,7 +105,7 @@ fn is_uuid(text: &str) -> bool {
     fits(text, "00000000-0000-0000-0000-000000000000", |byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
 }
 
-/// Whether a string has a model's format, in which a zero matches every byte that `varies` accepts.
+/// Whether a string has the same format as a model, in which a zero matches any byte that `varies` accepts.
 fn fits(text: &str, model: &str, varies: fn(u8) -> bool) -> bool {
     text.len() == model.len()
         && text.bytes().zip(model.bytes()).all(|(byte, model)| if model == b'0' { varies(byte) } else { byte == model })

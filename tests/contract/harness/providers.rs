@@ -1,4 +1,4 @@
-//! The simulated payment providers of a bundle, and the secrets that describe them.
+//! A bundle's simulated payment providers, and the secrets that describe them.
 
 use std::collections::BTreeMap;
 
@@ -11,19 +11,19 @@ use base64::{Engine, prelude::BASE64_STANDARD};
 use fakes::provider::{Authentication, Providers, Revocation, Rotation, Setup, Shape};
 use serde_json::{Value, json};
 
-/// The providers' scopes from the configuration.
+/// The providers' scopes, as configured.
 pub const SCOPES: &str = "payments.read payments.write";
 
-/// The providers of every bundle; the first two are built in, with other addresses.
+/// Every bundle's providers; the first two are built in, but have other URLs here.
 pub const PROVIDERS: [&str; 7] = ["square", "stripe", "sim-basic", "sim-body", "sim-json", "sim-jwt", "sim-pkce"];
 
-/// Secrets of a bundle, by name.
+/// A bundle's secrets, by name.
 pub type Secrets = BTreeMap<String, Value>;
 
-/// The simulated providers, and the secrets of a bundle that is their client.
+/// The simulated providers, and the secrets for a bundle that is their client.
 pub struct Simulation {
     pub providers: Providers,
-    /// The secrets `provider-…`.
+    /// The secrets with names that begin with `provider-`.
     pub secrets: Secrets,
 }
 
@@ -37,14 +37,14 @@ impl Simulation {
         let secrets =
             setups.iter().map(|setup| (format!("provider-{}", setup.name), secret(setup, &providers, &pem(&key))));
         let mut secrets: Secrets = secrets.collect();
-        // A built-in provider that no test connects, for the test that removes it.
+        // No test connects this built-in provider, except for the test that removes it.
         let unused = json!({ "clientId": "unused", "clientSecret": "unused", "scope": SCOPES });
         secrets.insert("provider-adyen".to_owned(), unused);
         Ok(Self { secrets, providers })
     }
 }
 
-/// The providers; their secrets have characters that every encoding must escape.
+/// The providers' settings; their secrets contain characters that every encoding must escape.
 fn setups(key: &KeyPair) -> Vec<Setup> {
     use Authentication::{Assertion, Basic, Body, Json};
     let secret = |name: &str| format!("{name}:s3cr%t+&=/?\"\\ of the client");
@@ -74,7 +74,7 @@ fn setups(key: &KeyPair) -> Vec<Setup> {
     ]
 }
 
-/// A provider's description, as in its secret.
+/// A provider's description, in the form of its secret.
 fn secret(setup: &Setup, providers: &Providers, key: &str) -> Value {
     let mut secret = json!({
         "clientId": setup.client_id,

@@ -1,5 +1,5 @@
-//! All functions' calls, recorded during a run and checked at its end against template.yaml: every call must be
-//! granted, and after a run of all tests no grant may be unused or wider than needed.
+//! All functions' calls, recorded during a run and checked against template.yaml at its end: every call must be
+//! granted, and after a run of all tests, no grant may be unused or broader than needed.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -13,13 +13,13 @@ use template::Template;
 
 use super::project;
 
-/// Grants that no test can use, with their reasons.
+/// Grants that no test can use, with the reasons.
 const UNUSED: [(&str, &str); 2] = [
     ("(AWSLambdaBasicExecutionRole statement 1)", "Lambda writes the logs in the function's name"),
     ("(EventInvokeConfig statement 1)", "Lambda sends failed events there, in the function's name"),
 ];
 
-/// The distinct calls of all ended bundles, a line of JSON each.
+/// The distinct calls from all ended bundles, each as a line of JSON.
 static CALLS: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
 
 /// Reads the calls that a bundle recorded in this file.
@@ -34,7 +34,7 @@ fn template() -> Template {
     Template::parse(&text).expect("template.yaml is a template")
 }
 
-/// The rights of every function, as deployed by `local`. The only parameter in policies is the environment.
+/// The rights of every function, as deployed by `local`. The only parameter that policies contain is the environment.
 pub fn template_rights() -> Rights {
     let [region, account, table, bucket] = ["us-east-1", "000000000000", "waypost-local", "geo-ip"].map(str::to_owned);
     let template = template();
@@ -46,11 +46,11 @@ pub fn template_rights() -> Rights {
 
 /// The functions whose grants a run must fully use.
 pub enum Whole {
-    /// Every function: all tests ran.
+    /// All functions, since all tests ran.
     All,
-    /// The functions in `RIGHTS_OF`, separated by commas: the chosen tests fully cover them.
+    /// The functions in `RIGHTS_OF`, separated by commas, which the selected tests cover completely.
     Of(String),
-    /// None: only some of the tests ran.
+    /// No function, since only some of the tests ran.
     None,
 }
 
@@ -80,7 +80,7 @@ pub fn faults(whole: &Whole) -> Vec<String> {
     let of_whole = misfits.iter().filter(|misfit| match misfit {
         Misfit::Lacking { .. } | Misfit::Unread { .. } => true,
         Misfit::Unused(grant) => whole.has(&grant.function) && !is_known(grant),
-        // The only test with a bucket stores one edition.
+        // The only test with a bucket stores a single edition.
         Misfit::Wider { grant, .. } => whole.has(&grant.function) && !grant.action.starts_with("s3:"),
     });
     faults.extend(of_whole.map(ToString::to_string));
@@ -94,7 +94,7 @@ fn is_known(grant: &Grant) -> bool {
     UNUSED.iter().any(|(known, _)| text.contains(known))
 }
 
-/// The entries of [`UNUSED`] whose grants are used after all or do not exist.
+/// The entries in [`UNUSED`] whose grants are used after all or do not exist.
 fn needless_mentions(rights: &Rights, misfits: &[Misfit], whole: &Whole) -> Vec<String> {
     let unused: BTreeSet<_> = misfits
         .iter()

@@ -24,7 +24,7 @@ use super::{
     until_gone,
 };
 
-/// Number of threads. Most of them are waiting for a turn, or for a permit for another bundle or a browser.
+/// The number of threads. Most of them are waiting for a turn, or for a permit for another bundle or a browser.
 const THREADS: usize = 128;
 
 /// A browser keeps a processor busy, so few may run at a time.
@@ -35,22 +35,22 @@ type Running = Pin<Box<dyn Future<Output = ()>>>;
 /// One promise of the contract.
 #[derive(Clone, Copy)]
 pub struct Test {
-    /// The module and the promise.
+    /// The names of the module and the promise.
     pub name: &'static str,
-    /// The test.
+    /// The function that runs the test.
     pub run: fn(Arc<Suite>) -> Running,
-    /// The test's scheduling.
+    /// When the test is scheduled.
     pub when: When,
 }
 
 /// How a test is scheduled.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum When {
-    /// Beside other tests.
+    /// Runs alongside other tests.
     BesideOthers,
-    /// Alongside other tests, if the machine has a browser.
+    /// Runs alongside other tests, if the machine has a browser.
     InBrowser,
-    /// Only with `--ignored`, since it takes a long time or needs a tool that not every machine has.
+    /// Runs only with `--ignored`, since it takes a long time or needs a tool that not every machine has.
     OnDemand,
 }
 
@@ -76,7 +76,7 @@ const SLOW: [&str; 15] = [
 ];
 
 impl Test {
-    /// Whether it runs only with `--ignored` on this machine.
+    /// Whether the test runs only with `--ignored` on this machine.
     fn is_ignored(&self) -> bool {
         match self.when {
             When::BesideOthers => false,
@@ -85,12 +85,12 @@ impl Test {
         }
     }
 
-    /// The module and the promise, without the program's name.
+    /// The names of the module and the promise, without the program's name.
     fn short_name(&self) -> &'static str {
         self.name.split_once("::").map_or(self.name, |(_, name)| name)
     }
 
-    /// Slow tests first, and otherwise by name.
+    /// A sort key: slow tests first, then by name.
     fn order(&self) -> (usize, &'static str) {
         let module = self.short_name().split("::").next().unwrap_or_default();
         let position = SLOW.iter().position(|slow| *slow == module).unwrap_or(SLOW.len());
@@ -98,7 +98,7 @@ impl Test {
     }
 }
 
-/// How long each test took, not counting its wait for another bundle's permit.
+/// How long each test took, except for its wait for another bundle's permit.
 #[derive(Default)]
 struct Times(Mutex<Vec<(&'static str, Duration)>>);
 
@@ -127,18 +127,18 @@ impl Times {
 }
 
 thread_local! {
-    /// Location and message of this thread's last panic, for the report.
+    /// The location and message of this thread's last panic, for the report.
     static PANIC: RefCell<Option<String>> = const { RefCell::new(None) };
 }
 
-/// Runs the tests selected on the command line, then stops the bundle and checks that nothing of it is left.
+/// Runs the tests selected on the command line, then stops the bundle and checks that nothing is left behind.
 pub fn run() -> ExitCode {
     let mut tests: Vec<Test> = inventory::iter::<Test>().copied().collect();
     tests.sort_by_key(Test::order);
     let mut arguments = Arguments::from_args();
     arguments.test_threads.get_or_insert(THREADS);
     let all = arguments.filter.is_none() && arguments.skip.is_empty() && !arguments.ignored;
-    // Filters are separated by commas, and each is a name's prefix.
+    // Commas separate the filters, each of which is a prefix of names.
     if let Some(filters) = arguments.filter.take_if(|filter| filter.contains(',')) {
         tests.retain(|test| filters.split(',').any(|filter| test.short_name().starts_with(filter)));
     }
@@ -171,10 +171,10 @@ pub fn run() -> ExitCode {
     }
 }
 
-/// The maximum number of runs of a test, if the machine stalls each time.
+/// The maximum number of runs of a test, for a machine that stalls each time.
 const RUNS: usize = 3;
 
-/// Runs one test. A test that fails while the machine stalls is run again, since its time limits and the service's may
+/// Runs one test. A test that fails while the machine stalls is run again, since its time limits or the service's may
 /// have been exceeded.
 fn trial(test: Test, runtime: &Arc<Runtime>, suite: &Arc<Suite>, times: &Arc<Times>) -> Trial {
     let runtime = Arc::clone(runtime);
@@ -208,8 +208,8 @@ fn trial(test: Test, runtime: &Arc<Runtime>, suite: &Arc<Suite>, times: &Arc<Tim
     })
 }
 
-/// Stops the bundle, and reports the result: of the tests, of the stop, of the functions' rights, and of the members of
-/// all responses. `all`: whether every test ran.
+/// Stops the bundle, and reports on the tests, the stop, the functions' rights, and the members of all responses. `all`
+/// says whether every test ran.
 async fn end(bundle: &Bundle, contract: &Contract, conclusion: &Conclusion, all: bool) -> ExitCode {
     let ended = stop(bundle).await;
     if conclusion.has_failed() || ended.is_err() {

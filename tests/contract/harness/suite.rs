@@ -1,4 +1,4 @@
-//! The shared state of all tests: the bundle, its client, and the contract in machine-readable form.
+//! The state that all tests share: the bundle, its client, and the contract in machine-readable form.
 
 use std::{
     cell::Cell,
@@ -24,7 +24,7 @@ use super::{
 };
 use fakes::{Interposer, provider::Providers};
 
-/// The shared service.
+/// The service that the tests share.
 pub enum Service {
     /// A local bundle, which the suite starts and stops.
     Bundle(Box<Bundle>),
@@ -38,44 +38,44 @@ pub struct Suite {
     pub api: Api,
     pub contract: Arc<Contract>,
     pub(super) stalls: Stalls,
-    /// The payment providers of every bundle.
+    /// The payment providers that every bundle uses.
     simulation: Simulation,
     entities: AtomicU32,
     turns: Semaphore,
     other_bundles: Semaphore,
 }
 
-/// Number of tests that run at once: far more than there are processors, since tests mostly wait, but no more than the
-/// shared bundle can serve in time on a busy machine.
+/// The number of tests that run concurrently: far more than there are processors, since tests mostly wait, but no more
+/// than the shared bundle can serve in time on a busy machine.
 const TURNS: usize = 24;
-/// The longest response time at which the service can take on another test.
+/// The longest response time at which the service can handle another test.
 const IN_TIME: Duration = Duration::from_secs(2);
-/// How often a test is delayed by a second because the service is slow. Other processes may also slow the service.
+/// How often a test is delayed by a second because the service is slow. Other processes may also slow the service down.
 const MOST_DELAYS: usize = 5;
-/// Number of bundles that may run alongside the first.
+/// The number of bundles that may run alongside the first.
 const OTHER_BUNDLES: usize = 8;
 
-/// A bundle whose functions reach the table and the queues through proxies, which see every call.
+/// A bundle whose functions reach the table and the queues through proxies that see every call.
 pub struct Interposed {
     pub bundle: Bundle,
     pub api: Api,
-    /// In front of the table.
+    /// The proxy in front of the table.
     pub table: Interposer,
-    /// In front of queues and secrets.
+    /// The proxy in front of the queues and secrets.
     pub services: Interposer,
 }
 
 /// An application that can request a token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Application {
-    /// The demo application, with one managing entity.
+    /// The demo application, which has one managing entity.
     Demo,
-    /// The platform's application, for all managing entities.
+    /// The platform's application, which acts for all managing entities.
     Platform,
 }
 
 impl Application {
-    /// The names of its credentials in service.env.
+    /// The names of the application's credentials in service.env.
     pub fn variables(self) -> (&'static str, &'static str) {
         match self {
             Self::Demo => ("CLIENT_ID", "CLIENT_SECRET"),
@@ -95,7 +95,7 @@ pub(super) fn take_waited() -> Duration {
 }
 
 impl Suite {
-    /// Starts the payment providers, and then the bundle, which gets their addresses; or uses the deployed stack.
+    /// Starts the payment providers, then the bundle, which is given their URLs; or uses the deployed stack.
     pub async fn start() -> Result<Self, String> {
         let contract = Arc::new(Contract::read());
         let simulation = Simulation::start().await?;
@@ -124,7 +124,7 @@ impl Suite {
         })
     }
 
-    /// The bundle, for a test of its processes, files or settings. With a deployed stack, the test is ignored.
+    /// The bundle, for tests of its processes, files or settings. With a deployed stack, such a test is ignored.
     pub fn bundle(&self) -> &Bundle {
         match &self.service {
             Service::Bundle(bundle) => bundle,
@@ -132,8 +132,8 @@ impl Suite {
         }
     }
 
-    /// Waits until the test may run: until it has a turn and the service responds in time. So fewer tests run at once
-    /// on a machine with other users.
+    /// Waits until the test may run: it needs a turn, and the service must respond in time. On a machine with other
+    /// users, fewer tests therefore run concurrently.
     pub async fn turn(&self) -> SemaphorePermit<'_> {
         let turn = self.turns.acquire().await.expect("the semaphore is never closed");
         for _ in 0..MOST_DELAYS {
@@ -149,8 +149,8 @@ impl Suite {
         turn
     }
 
-    /// Waits for another bundle's permit, for a test that starts one itself. Another test gets its turn in the
-    /// meantime. With a deployed stack, the test is ignored.
+    /// Waits for another bundle's permit, for tests that start one themselves. In the meantime, another test gets this
+    /// test's turn. With a deployed stack, the test is ignored.
     pub async fn bundle_permit(&self) -> SemaphorePermit<'_> {
         if let Service::Stack(_) = self.service {
             needs_bundle("a separate bundle");
@@ -163,7 +163,7 @@ impl Suite {
         permit
     }
 
-    /// Runs the operator's program for the service.
+    /// Runs the operator's program against the service.
     pub async fn admin(&self, arguments: &[&str]) -> Admin {
         match &self.service {
             Service::Bundle(bundle) => admin(bundle, arguments).await,
@@ -180,7 +180,8 @@ impl Suite {
         Entity::new(&self.api, format!("entity-{number}")).await
     }
 
-    /// Waits for a permit, and starts another bundle: each has more than a dozen processes, so few may run at a time.
+    /// Waits for a permit, then starts another bundle: each has more than a dozen processes, so only a few may run
+    /// concurrently.
     pub async fn other_bundle(&self, settings: Settings) -> (Bundle, Api, SemaphorePermit<'_>) {
         self.other_bundle_with(settings, &[]).await
     }
@@ -196,7 +197,8 @@ impl Suite {
         self.start_other(settings, &all, Vec::new()).await
     }
 
-    /// Starts another bundle with a proxy between the functions and the table, and one between them and the queues.
+    /// Starts another bundle with one proxy between the functions and the table, and another between the functions and
+    /// the queues.
     pub async fn other_bundle_interposed(&self, settings: Settings) -> (Interposed, SemaphorePermit<'_>) {
         let table_port = free_port();
         let services_port = free_port();
@@ -216,7 +218,7 @@ impl Suite {
         (Interposed { bundle, api, table, services }, permit)
     }
 
-    /// Starts another bundle with the programs in this folder as its only functions.
+    /// Starts another bundle whose only functions are the programs in this folder.
     pub async fn other_bundle_of_programs(
         &self,
         folder: &Path,
@@ -248,7 +250,7 @@ impl Suite {
         Table::of(&self.api.env)
     }
 
-    /// A forger of tokens with the service's key.
+    /// A forger that signs tokens with the service's key.
     pub fn forge(&self) -> Forge {
         match &self.service {
             Service::Bundle(bundle) => Forge::of(bundle),

@@ -1,4 +1,4 @@
-//! Direct access to the bundle's table, by DynamoDB's protocol over HTTP.
+//! Direct access to the bundle's table, using DynamoDB's protocol over HTTP.
 
 use std::collections::BTreeMap;
 
@@ -25,7 +25,7 @@ impl Table {
         }
     }
 
-    /// All items, in DynamoDB's JSON.
+    /// All items, in DynamoDB's JSON format.
     pub async fn scan(&self) -> Vec<Value> {
         let mut items = Vec::new();
         let mut start = Value::Null;
@@ -54,7 +54,7 @@ impl Table {
         self.item(&pk, &sk).await
     }
 
-    /// An event.
+    /// An event's item.
     pub async fn event(&self, event: &str) -> Option<Value> {
         let (pk, sk) = stored::event_key(event);
         self.item(&pk, &sk).await
@@ -67,7 +67,7 @@ impl Table {
 
     /// Writes many items unconditionally.
     pub async fn put_all(&self, items: impl IntoIterator<Item = Value>) {
-        /// Maximum number of items per call.
+        /// The maximum number of items per call.
         const AT_ONCE: usize = 25;
         let requests: Vec<Value> = items.into_iter().map(|item| json!({ "PutRequest": { "Item": item } })).collect();
         for requests in requests.chunks(AT_ONCE) {
@@ -77,12 +77,12 @@ impl Table {
         }
     }
 
-    /// Removes an item, whether or not it is there.
+    /// Removes an item, whether or not it exists.
     pub async fn remove(&self, pk: &str, sk: &str) {
         self.call("DeleteItem", json!({ "Key": key(pk, sk) })).await.expect("no condition was set");
     }
 
-    /// Sets one attribute of an item to a string, if the item exists and has no lease; returns whether it did.
+    /// Sets one attribute of an item to this string, if the item exists and has no lease; returns whether it was set.
     pub async fn set(&self, pk: &str, sk: &str, attribute: &str, value: &str) -> bool {
         let request = json!({
             "Key": key(pk, sk),
@@ -94,13 +94,14 @@ impl Table {
         self.call("UpdateItem", request).await.is_some()
     }
 
-    /// Sets one attribute of a delivery's head to a string, if there is a head without a lease; returns whether it did.
+    /// Sets one attribute of a delivery's head to this string, if there is a head without a lease; returns whether it
+    /// was set.
     pub async fn set_of_head(&self, delivery: &str, attribute: &str, value: &str) -> bool {
         let (pk, sk) = stored::head_key(delivery);
         self.set(&pk, &sk, attribute, value).await
     }
 
-    /// The response; `None` if a condition does not hold.
+    /// The response to a call; `None` if a condition does not hold.
     async fn call(&self, operation: &str, mut request: Value) -> Option<Value> {
         request["TableName"] = self.name.as_str().into();
         self.send(operation, request).await

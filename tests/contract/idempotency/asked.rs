@@ -1,4 +1,4 @@
-//! Requests with an idempotency key, and the number of resources that they created.
+//! Requests with an idempotency key, and the number of resources that they have created.
 
 use serde_json::{Value, json};
 
@@ -7,7 +7,7 @@ use crate::{
     harness::{Api, ApiResponse, Call, Entity, Suite, Table},
 };
 
-/// The kind of request, which also determines which resources to count.
+/// The kind of request, which also determines the resources to count.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Wanted {
     Webhook,
@@ -20,7 +20,7 @@ pub enum Wanted {
     PanelLink,
 }
 
-/// A request that creates something, and another valid body for it.
+/// A request that creates something, with an alternative body that is also valid.
 #[derive(Debug, Clone)]
 pub struct Asked {
     pub wanted: Wanted,
@@ -28,7 +28,7 @@ pub struct Asked {
     pub body: String,
     pub other: String,
     pub status: u16,
-    /// The webhook or the application of the request.
+    /// The webhook or the application that the request concerns.
     pub about: String,
 }
 
@@ -36,7 +36,7 @@ pub struct Asked {
 const CONNECTION: &str = "/payment/provider/sim-pkce/connection";
 
 impl Wanted {
-    /// All kinds.
+    /// All kinds of requests.
     pub const ALL: [Self; 8] = [
         Self::Webhook,
         Self::SigningSecret,
@@ -62,12 +62,12 @@ impl Wanted {
         }
     }
 
-    /// Whether the answer shows a secret.
+    /// Whether the response shows a secret.
     pub fn is_secret(self) -> bool {
         !matches!(self, Self::TestEvent | Self::Key)
     }
 
-    /// Prepares a request of this kind and the resources that it needs.
+    /// Prepares a request of this kind, and the resources that it needs.
     pub async fn asked(self, entity: &Entity, url: &str) -> Asked {
         let nothing_or = |other: &str| (String::from("{}"), String::from(other));
         let key =
@@ -149,12 +149,12 @@ impl Asked {
     }
 }
 
-/// Whether no earlier request with the key was carried out, unless an earlier try of the same request was.
+/// Whether no earlier request was carried out with the key, not counting earlier tries of the same request.
 pub fn is_first(answer: &ApiResponse) -> bool {
     !is_replayed(answer) || answer.is_repetition
 }
 
-/// Whether an answer is marked as a repetition.
+/// Whether a response is marked as a repetition.
 pub fn is_replayed(answer: &ApiResponse) -> bool {
     match answer.header("idempotency-replayed") {
         "" => false,
@@ -163,7 +163,7 @@ pub fn is_replayed(answer: &ApiResponse) -> bool {
     }
 }
 
-/// A request of each of these kinds, each of a separate entity.
+/// One request of each of these kinds, each for a separate entity.
 pub async fn of_each(suite: &Suite, all: impl IntoIterator<Item = Wanted>, url: &str) -> Vec<(Entity, Asked)> {
     let mut each = Vec::new();
     for wanted in all {

@@ -1,5 +1,5 @@
-//! Changes and removals with an idempotency key: a client whose response was lost repeats its request, and meets neither
-//! its own change as a conflict nor its own removal as a missing resource.
+//! Changes and removals with an idempotency key: if a client repeats a request after losing the response, its own
+//! change does not cause a conflict, nor its own removal a missing resource.
 
 use std::{collections::BTreeSet, sync::Arc};
 
@@ -13,12 +13,12 @@ use crate::{
     harness::{ApiResponse, Behaviour, Call, Choice, Entity, Receiver, Suite},
 };
 
-/// Changing the resource at this path.
+/// A request that changes the resource at this path.
 fn changing(entity: &Entity, path: &str, key: &str, body: &str) -> Call {
     entity.call("PATCH", path).header("idempotency-key", key).body("application/json", body)
 }
 
-/// Removing the resource at this path.
+/// A request that removes the resource at this path.
 fn removing(entity: &Entity, path: &str, key: &str) -> Call {
     entity.call("DELETE", path).header("idempotency-key", key)
 }
@@ -32,7 +32,7 @@ async fn a_repeated_change_of_a_webhook_is_made_once(suite: Arc<Suite>) {
     let path = format!("/webhook/{}", hook.id);
     let first = changing(&entity, &path, "first", r#"{"name":"new","version":1}"#).expect(200).await;
     assert!(is_first(&first) && first.json()["version"] == 2, "{}", first.exchange);
-    // Written differently.
+    // This is the same change, written differently.
     let again = changing(&entity, &path, "first", r#"{ "version": 1.0, "name": "\u006eew" }"#).expect(200).await;
     assert!(is_replayed(&again), "{}", again.exchange);
     assert_eq!(again.json(), first.json());
@@ -66,14 +66,14 @@ async fn a_repeated_change_of_a_webhook_is_made_once(suite: Arc<Suite>) {
         assert_eq!((is_first(&first), is_replayed(&again)), (true, true), "{body}: {}", again.exchange);
         assert_eq!(again.json()["version"], first.json()["version"], "{body}");
     }
-    // A repetition shows the current state.
+    // The response to a repeated request shows the current state.
     let current = entity.get(&path).expect(200).await.json();
     assert_eq!(changing(&entity, &path, "0", r#"{"enabled":false}"#).expect(200).await.json(), current);
-    // A refused change does not use its key.
+    // A refused change does not use up its key.
     changing(&entity, &path, "free", r#"{"name":"late","version":1}"#).refused(409, "version-conflict").await;
     let late = changing(&entity, &path, "free", r#"{"name":"late"}"#).expect(200).await;
     assert!(is_first(&late), "{}", late.exchange);
-    // Each verb has separate keys.
+    // Each method has its own keys.
     assert!(is_first(&removing(&entity, &path, "first").expect(200).await));
 }
 
@@ -93,10 +93,10 @@ async fn a_repeated_change_of_an_application_is_made_once(suite: Arc<Suite>) {
     changing(&entity, &path, "key", r#"{"name":"x"}"#).refused(409, "idempotency-conflict").await;
 }
 
-/// A resource to remove: the path, and the kind of the error for another request; `None` if it succeeds as well.
+/// A resource to remove: its path, and the kind of error that a second removal gets; `None` if it succeeds as well.
 type Removable = (String, Option<&'static str>);
 
-/// One resource of each kind that can be removed.
+/// One of each kind of resource that can be removed.
 async fn removables(entity: &Entity, url: &str) -> Vec<Removable> {
     let hook = entity.hook(url).await;
     let published = entity.publish_of_type("booking.created", json!({})).await.json();
@@ -149,7 +149,7 @@ async fn of_ten_removals_at_once_all_get_the_same_answer(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     let receiver = Receiver::start().await;
     let url = receiver.on("/", [Behaviour::status(200)]);
-    // The responses to concurrent erasures show their progress.
+    // The responses to concurrent erasures differ, since they show the progress.
     let removables = removables(&entity, &url).await.into_iter().filter(|(path, _)| !path.ends_with("/content"));
     for (path, _) in removables {
         let answers = join_all((0..10).map(|_| removing(&entity, &path, "key").expect(200))).await;

@@ -1,5 +1,5 @@
-//! Idempotency keys: a repeated request with the same key is carried out once and gets the first response. Module
-//! `publish` tests the additional promises of publishing.
+//! Idempotency keys: a repeated request with the same key is carried out once and gets the first response. The module
+//! `publish` tests the additional promises about publishing.
 
 pub mod asked;
 mod changes;
@@ -26,7 +26,7 @@ async fn a_repeated_request_gets_the_first_answer_and_creates_nothing(suite: Arc
         let before = asked.count(&entity).await;
         let first = asked.call(&entity, "key").expect(asked.status).await;
         assert!(is_first(&first), "{wanted:?}: {}", first.exchange);
-        // Written differently, it is still the same request.
+        // A request that is written differently is still the same request.
         let body: Value = serde_json::from_str(&asked.body).expect("JSON");
         let rewritten = serde_json::to_string_pretty(&body).expect("JSON");
         for again in [&asked.body, &rewritten] {
@@ -38,11 +38,11 @@ async fn a_repeated_request_gets_the_first_answer_and_creates_nothing(suite: Arc
             }
         }
         assert_eq!(asked.count(&entity).await, before + 1, "{wanted:?}");
-        // Another key creates another resource; an application must not get the same public key or a third secret.
+        // Another key creates another resource; the application cannot get the same public key or a third secret.
         if wanted != Wanted::Key && wanted != Wanted::ClientSecret {
             let other = asked.call(&entity, "other").expect(asked.status).await;
             assert!(is_first(&other) && other.text() != first.text(), "{wanted:?}: {}", other.exchange);
-            // Another signing secret may end a previous one.
+            // Creating another signing secret may end a previous one.
             assert!(wanted == Wanted::SigningSecret || asked.count(&entity).await == before + 2, "{wanted:?}");
         }
     }
@@ -71,7 +71,7 @@ async fn of_twenty_at_once_one_is_carried_out_and_all_get_its_answer(suite: Arc<
         let answers = join_all((0..20).map(|_| asked.call(&entity, "key").expect(asked.status))).await;
         let texts: BTreeSet<_> = answers.iter().map(ApiResponse::text).collect();
         assert_eq!(texts.len(), 1, "{wanted:?}: {texts:#?}");
-        // The first answer may have been a 503.
+        // The first response may have been a 503.
         assert!(answers.iter().filter(|answer| !is_replayed(answer)).count() <= 1, "{wanted:?}");
         assert_eq!(asked.count(&entity).await, before + 1, "{wanted:?}");
     }
@@ -118,12 +118,12 @@ async fn a_resend_is_done_once_for_its_key(suite: Arc<Suite>) {
     let is_attempted =
         |times: u64| move |delivery: &Value| delivery["attemptCount"] == times && delivery["status"] == "delivered";
     entity.until_delivery(&id, "is delivered again", is_attempted(2)).await;
-    // The answer shows the current state.
+    // The response shows the current state.
     let again = resend("key", "{}").expect(202).await;
     assert!(is_replayed(&again));
     assert_eq!((&again.json()["attemptCount"], &again.json()["status"]), (&json!(2), &json!("delivered")));
     assert!(is_replayed(&resend("key", " { } ").expect(202).await), "it has the same members, none");
-    // Another key sends it again, once; if a repetition had sent it, there would be more attempts.
+    // Another key sends the delivery again, once; if a repetition had sent it, there would be more attempts.
     assert!(is_first(&resend("other", "{}").expect(202).await));
     entity.until_delivery(&id, "is delivered once more", is_attempted(3)).await;
     assert_eq!(receiver.received("/").len(), 3);
@@ -148,7 +148,7 @@ async fn a_recovery_is_begun_once_for_its_key(suite: Arc<Suite>) {
     assert_eq!(answers.iter().filter(|answer| !is_replayed(answer)).count(), 1);
     let failed_again = |delivery: &Value| delivery["attemptCount"] == 6 && delivery["status"] == "failed";
     entity.until_delivery(&id, "has failed again", failed_again).await;
-    // The delivery has failed again, so a request that was carried out would recover it.
+    // The delivery has failed again, so it would be recovered if the request were carried out again.
     let again = recover(&range).expect(202).await;
     assert!(is_replayed(&again) && again.json()["count"] == 1, "{}", again.exchange);
     recover(&other).refused(409, "idempotency-conflict").await;
@@ -157,7 +157,7 @@ async fn a_recovery_is_begun_once_for_its_key(suite: Arc<Suite>) {
         None,
         "no further recovery is requested"
     );
-    // "Nothing to recover" is stored as the key's answer as well.
+    // "Nothing to recover" is also stored as the key's response.
     let another = suite.entity().await;
     let quiet = another.hook(&receiver.on("/quiet", [Behaviour::status(200)])).await;
     let nothing = || {
@@ -191,9 +191,9 @@ async fn a_key_belongs_to_its_application_its_entity_and_its_address(suite: Arc<
         let answer = ask(entity, token).await;
         assert!(is_first(&answer) && answer.json()["id"] != made.json()["id"], "{}", answer.exchange);
     }
-    // The same application with another token.
+    // The same application uses another token.
     assert_eq!(ask(&one, &token("appFirst")).await.text(), made.text());
-    // Keys are separate for each path, even of the same operation.
+    // Keys are separate for each path, even within one operation.
     let ids: Vec<String> = one
         .get("/webhook/list")
         .expect(200)
@@ -240,7 +240,7 @@ async fn a_refused_request_does_not_use_its_key(suite: Arc<Suite>) {
     entity.post("/webhook").header("idempotency-key", "key").json(&wrong).expect(400).await;
     let asked = Wanted::Webhook.asked(&entity, "https://hooks.example.com/").await;
     asked.call(&entity, "key").expect(201).await;
-    // This also applies to a refusal caused by a resource's state.
+    // A refusal due to a resource's state is also stored.
     let asked = Wanted::ClientSecret.asked(&entity, "").await;
     asked.call(&entity, "first").expect(200).await;
     asked.call(&entity, "second").refused(409, "client-secret-limit").await;
@@ -260,7 +260,7 @@ async fn a_repetition_by_a_token_that_lacks_a_right_is_refused(suite: Arc<Suite>
     for wanted in [Wanted::Application, Wanted::ClientSecret, Wanted::Key] {
         let asked = wanted.asked(&entity, "").await;
         asked.by(api, &entity, &every, "key").expect(asked.status).await;
-        // The application has scopes that this token lacks, so the token may not see its secrets.
+        // The application has scopes that this token lacks, so this token may not reveal the application's secrets.
         asked.by(api, &entity, &own, "key").refused(403, "insufficient-scope").await;
         asked.by(api, &entity, &foreign, "key").refused(403, "entity-not-covered").await;
         assert!(is_replayed(&asked.by(api, &entity, &every, "key").expect(asked.status).await), "{wanted:?}");

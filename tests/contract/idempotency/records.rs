@@ -1,4 +1,4 @@
-//! Idempotency keys' records: their lifetime, and how answers are stored in them.
+//! The records of idempotency keys: their lifetime, and how responses are stored in them.
 
 use std::sync::Arc;
 
@@ -20,7 +20,7 @@ async fn records(entity: &Entity) -> Vec<Value> {
     items.into_iter().filter(is_record).collect()
 }
 
-/// Changes a time of an entity's only record.
+/// Changes a time in an entity's only record.
 async fn set_time(entity: &Entity, attribute: &str, value: Value) {
     let mut records = records(entity).await;
     assert_eq!(records.len(), 1, "{records:#?}");
@@ -122,7 +122,7 @@ async fn an_expired_key_counts_as_new(suite: Arc<Suite>) {
         let lives = records(&entity).await[0]["expiresAt"]["N"].as_str().and_then(|at| at.parse::<i64>().ok());
         let lives = lives.expect("a number of seconds") - now();
         assert!((86_300..=86_400).contains(&lives), "a key is remembered for a day, not {lives} s");
-        // The table removes an expired record some days later; until then, the service ignores it.
+        // The table removes an expired record days later; until then, the service ignores it.
         set_time(&entity, "expiresAt", json!({ "N": (now() - 1).to_string() })).await;
         let second = asked.call(&entity, "key").expect(asked.status).await;
         assert!(is_first(&second) && second.text() != first.text(), "{wanted:?}: {}", second.exchange);

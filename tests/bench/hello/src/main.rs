@@ -1,4 +1,4 @@
-//! A minimal function on `lambda_http`: the baseline of the bench.
+//! A minimal function on `lambda_http`, the baseline of the bench.
 
 use lambda_http::{Error, Request, run, service_fn};
 
