@@ -128,7 +128,7 @@ async fn a_poisoned_subject_holds_up_only_itself_and_shows_that(suite: Arc<Suite
     let before = delivered(&entity, &receiver, "/", &[&other, &none]).await;
     assert_eq!(before.len(), 3, "nothing else of the subject was sent: {before:?}");
 
-    // The first one succeeds at last, and wakes the others one after another.
+    // When the first delivery finally succeeds, it wakes the others one after another.
     for id in [&second, &third] {
         without_looks(&suite.table(), id).await;
     }
@@ -170,7 +170,7 @@ async fn a_delivery_waits_for_all_before_it_when_one_between_is_cancelled_or_era
             entity.post(&format!("/webhook/delivery/{second}/cancel")).expect(200).await;
         }
         until_held_by(&entity, &third, &first).await;
-        // A second one in a row, also held up by the first.
+        // Cancel a second delivery in a row that the first one holds up.
         entity.post(&format!("/webhook/delivery/{third}/cancel")).expect(200).await;
         until_held_by(&entity, &fourth, &first).await;
         without_looks(&suite.table(), &fourth).await;
@@ -201,7 +201,7 @@ async fn a_pulled_delivery_waits_for_all_before_it_when_one_between_is_cancelled
 
 #[contract_test]
 async fn every_ordered_webhook_of_an_event_knows_its_next_delivery(suite: Arc<Suite>) {
-    // More than a transaction has room for.
+    // The number of webhooks is more than a transaction has room for.
     const WEBHOOKS: usize = 101;
     let entity = suite.entity().await;
     for _ in 0..WEBHOOKS {
@@ -219,7 +219,7 @@ async fn every_ordered_webhook_of_an_event_knows_its_next_delivery(suite: Arc<Su
 #[contract_test]
 async fn an_erased_event_lets_the_next_one_go(suite: Arc<Suite>) {
     let table = suite.table();
-    // An attempt's exchange may take 15 s. A slower machine spoils a round of the second kind.
+    // The exchange of an attempt may take 15 s. A slower machine invalidates a round of the second kind.
     for is_under_way in [false, true, true, true] {
         let entity = suite.entity().await;
         let receiver = Receiver::start().await;
@@ -239,7 +239,7 @@ async fn an_erased_event_lets_the_next_one_go(suite: Arc<Suite>) {
         let event = stored::event_of(&first);
         erase(&entity, &event).await;
         if is_under_way {
-            // The erasure makes the second one due, and a dispatcher finds that the first one has not ended.
+            // The erasure makes the second delivery due, and a dispatcher finds that the first has not ended.
             let waits = until("the second one waits for the attempt, or that is over", LONG, async || {
                 let head = table.head(&second).await?;
                 if head["status"]["S"] == "delivered" {
@@ -303,7 +303,7 @@ async fn the_next_goes_when_the_one_before_is_exhausted(suite: Arc<Suite>) {
     let all = delivered(&entity, &receiver, "/", &[second, third]).await;
     assert_eq!(all, [first, first, first, second, third]);
     assert_eq!(entity.delivery(first).await["status"], "failed");
-    // A resend of a final delivery is sent at once, out of order.
+    // A final delivery that is resent is sent immediately, out of order.
     resend(&entity, first).await;
     let all = delivered(&entity, &receiver, "/", &[first]).await;
     assert_eq!(all[5..], [first]);
@@ -324,14 +324,14 @@ async fn a_burst_of_one_subject_arrives_in_the_order_of_publication(suite: Arc<S
 
 #[contract_test]
 async fn concurrent_publications_of_a_subject_never_overlap(suite: Arc<Suite>) {
-    /// How long the endpoint takes for a request.
+    /// How long the endpoint takes to handle a request.
     const WORKS: Duration = Duration::from_millis(150);
     let entity = suite.entity().await;
     let receiver = Receiver::start().await;
     ordered(&entity, &receiver.on("/", [Behaviour::status(200).after(WORKS)]), &[]).await;
     let publish = async |number: usize| {
         let subject = ["A", "B"][number % 2];
-        // Concurrent publish requests about a subject conflict, and a client may have to repeat one.
+        // Concurrent publish requests about the same subject conflict, so a client may have to repeat one.
         let answer = until("a publication is acknowledged", LONG, async || {
             let call = entity.post("/webhook/event").header("idempotency-key", format!("key-{number}"));
             call.json(&event("booking.created", subject)).attempt().await.ok().filter(|answer| answer.status == 202)
@@ -354,7 +354,7 @@ async fn concurrent_publications_of_a_subject_never_overlap(suite: Arc<Suite>) {
     }
 }
 
-/// A waiting publish request occupies an invocation, and all of an account's functions share them.
+/// A waiting publish request occupies an invocation, and all of an account's functions share invocations.
 #[contract_test]
 async fn publications_of_a_hot_subject_that_must_not_wait_are_refused_soon(suite: Arc<Suite>) {
     let (setup, _permit) = suite.other_bundle_interposed(Settings::default()).await;
@@ -363,19 +363,19 @@ async fn publications_of_a_hot_subject_that_must_not_wait_are_refused_soon(suite
     for entity in [&entity, &other] {
         ordered_feed(entity).await;
     }
-    // As if others kept moving the line.
+    // Calls fail as if others kept moving the line.
     let moves_a_line = |call: &AwsCall| {
         call.operation == "TransactWriteItems" && (call.mentions("LINE#hot-1") || call.mentions("LINE#other-1"))
     };
     setup.table.refuse(usize::MAX, "TransactionConflictException", moves_a_line);
-    // The allowance of ten minutes, in windows of ten seconds.
+    // Use up the allowance for ten minutes, in ten-second windows.
     let begun = now() - now() % 10;
     let used_up = (0..60).map(|window| {
         let sk = format!("{:010}", begun + window * 10);
         json!({ "pk": { "S": "ALLOWANCE#line-waits#hot-1" }, "sk": { "S": sk }, "count": { "N": "200" } })
     });
     Table::of(&setup.api.env).put_all(used_up).await;
-    // A publish request's calls: `true` where it asks to wait, `false` where it tries to move the line.
+    // A publish request's calls: `true` if it asks to wait, `false` if it tries to move the line.
     let calls_of = async |entity: &Entity| {
         let call = entity.post("/webhook/event").json(&event("booking.created", "A"));
         call.refused(503, "service-unavailable").await;
@@ -429,7 +429,7 @@ async fn a_repeated_key_gives_its_delivery_no_second_link(suite: Arc<Suite>) {
     until_held_by(&entity, &second, &first).await;
     let third = about(&entity, "A").await;
     until_held_by(&entity, &third, &second).await;
-    // An event that is published again after the next one is not placed behind it.
+    // An event that is published again after the next one keeps its position.
     assert_eq!(publish().await, second);
     let fourth = about(&entity, "A").await;
     until_held_by(&entity, &fourth, &third).await;
@@ -479,7 +479,7 @@ async fn a_feed_gives_one_delivery_of_a_subject_at_a_time(suite: Arc<Suite>) {
         for delivery in &page {
             got.entry(subject(delivery)).or_default().push(text(&delivery["deliveryIdentifier"]));
         }
-        // The reader holds them, so it gets nothing else about their subjects.
+        // The reader holds these deliveries, so it gets nothing else about their subjects.
         if std::mem::take(&mut is_first) {
             for ids in expected.values() {
                 until_held_by(&entity, &ids[1], &ids[0]).await;
@@ -505,7 +505,7 @@ async fn a_failure_in_a_feed_holds_up_its_subject(suite: Arc<Suite>) {
     let hook = ordered_feed(&entity).await;
     let ids = [about(&entity, "A").await, about(&entity, "A").await];
     let mut got = Vec::new();
-    // The first one fails after its schedule of three attempts, and the second follows.
+    // The first delivery fails after the three attempts in its schedule, and the second one follows.
     for _ in 0..3 {
         let page = read_some(&entity, &hook, held()).await;
         got.extend(page.iter().map(|delivery| delivery["deliveryIdentifier"].clone()));
@@ -534,7 +534,7 @@ async fn deliveries_go_at_once_when_their_webhook_is_not_ordered_any_more(suite:
     assert_eq!(changed["order"], "none", "{changed:#}");
     delivered(&entity, &receiver, "/", &[&second, &third]).await;
     assert_eq!(entity.delivery(&first).await["status"], "retrying");
-    // After the webhook is ordered again, only later events wait for each other.
+    // After the webhook becomes ordered again, only later events wait for each other.
     receiver.on("/", [later(), Behaviour::status(200)]);
     entity.changed(&hook.id, json!({ "order": "subject" })).await;
     let fourth = poisoned(&entity, "A").await;
@@ -555,7 +555,7 @@ async fn a_disabled_webhook_cancels_deliveries_that_wait_for_their_order(suite: 
     let shown = entity.until_status(&second, &["cancelled"]).await;
     assert!(shown.get("heldBy").is_none(), "{shown:#}");
     entity.changed(&hook.id, json!({ "enabled": true })).await;
-    // The first one is still open: it is waiting for its retry.
+    // The first delivery is still open, waiting for its retry.
     let third = about(&entity, "A").await;
     until_held_by(&entity, &third, &first).await;
     resend(&entity, &first).await;
@@ -574,7 +574,8 @@ async fn a_resend_of_a_delivery_that_waits_goes_at_once_and_alone(suite: Arc<Sui
     until_held_by(&entity, &third, &second).await;
     resend(&entity, &second).await;
     assert_eq!(delivered(&entity, &receiver, "/", &[&second]).await, [first.clone(), second.clone()]);
-    // The delivery that was waiting for it is still waiting for the first one, which wakes it on ending.
+    // The delivery that was waiting for the cancelled one is still waiting for the first one, which wakes it when it
+    // ends.
     until_held_by(&entity, &third, &first).await;
     without_looks(&suite.table(), &third).await;
     resend(&entity, &first).await;

@@ -1,5 +1,5 @@
-//! Owners' pauses: a webhook's deliveries are held until its owner resumes it, or until a given time. None is lost, and
-//! only those that a person requests are sent in the meantime.
+//! Owners' pauses: a webhook's deliveries are held until its owner resumes it, or until a given time. No delivery is
+//! lost, and only those that a person requests are sent in the meantime.
 
 use std::sync::Arc;
 
@@ -25,7 +25,7 @@ fn waits(delivery: &Value) -> bool {
     delivery["waitingFor"] == "pause"
 }
 
-/// A webhook's status: its state, who paused it, and whether the response has the pause's start and end.
+/// A webhook's status: its state, who paused it, and whether the response includes the pause's start and end.
 fn status(webhook: &Value) -> (&str, Option<&str>, bool, bool) {
     let has = |name: &str| webhook.get(name).is_some();
     let state = webhook["deliveryState"].as_str().expect("openapi.yaml says so");
@@ -118,7 +118,7 @@ async fn test_events_and_resends_are_sent_during_a_pause_and_do_not_end_it(suite
     entity.until_delivery(&delivered, "is sent again", |shown| shown["attemptCount"] == 2).await;
     assert_eq!(status(&entity.webhook(&hook.id).await), PAUSED);
     entity.until_delivery(&waiting, "still waits", waits).await;
-    // Only a resend of the waiting one sends it.
+    // The waiting delivery is sent only if a person resends it.
     entity.post(&format!("/webhook/delivery/{waiting}/resend")).expect(202).await;
     entity.until_status(&waiting, &["delivered"]).await;
     assert_eq!(receiver.received("/").len(), 4);
@@ -223,7 +223,7 @@ async fn only_an_enabled_push_webhook_is_paused_and_only_until_a_future_time(sui
     }
 }
 
-/// `publish` from the list's tests makes several events of one type, for a webhook without others.
+/// The helper for lists publishes several events at a time; the entity has no other webhook.
 #[contract_test]
 async fn a_hundred_waiting_deliveries_are_sent_after_a_pause(suite: Arc<Suite>) {
     let entity = suite.entity().await;

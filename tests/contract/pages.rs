@@ -1,5 +1,5 @@
-//! Pages for people: errors where `Accept` prefers a page, the API reference, HEAD, and scripts from other origins.
-//! Programs still get JSON.
+//! Pages for people: errors for clients whose `Accept` prefers a page, the API reference, HEAD, and scripts from other
+//! origins. Programs still get JSON.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use crate::harness::{ApiResponse, Call, Choice, Suite, Visit, hash_of};
 /// The `Accept` header that Firefox sends when a person follows a link.
 const BROWSER: &str = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8";
 
-/// The page that a browser gets; it may not be cached.
+/// The page that a browser gets, which must not be cached.
 async fn page(call: Call, status: u16) -> ApiResponse {
     let answer = call.header("accept", BROWSER).expect(status).await;
     assert_eq!(answer.header("content-type"), "text/html; charset=utf-8", "{}", answer.exchange);
@@ -58,7 +58,7 @@ async fn a_used_link_is_explained_to_the_browser_that_used_it(suite: Arc<Suite>)
     let answer = page(visit.callback(), 400).await;
     says(&answer, &["already been used", &entity.id, "sim-basic", "list of connections"]);
     assert_eq!(suite.providers().exchanges(visit.code()).len(), 1, "reloading the page exchanges nothing");
-    // Another browser opens the same address.
+    // A different browser opens the same URL.
     let stranger = suite.entity().await.visit("sim-basic", Choice::ALLOW).await;
     let answer = page(stranger.at(visit.back.path(suite.api.base_url())), 400).await;
     assert!(!answer.text().contains(&entity.id), "{}", answer.exchange);
@@ -144,7 +144,7 @@ async fn a_page_is_for_those_alone_who_prefer_one(suite: Arc<Suite>) {
     {
         suite.api.get("/nowhere").header("accept", accept).refused(404, "not-found").await;
     }
-    // An endpoint for programs responds in one format, even to browsers.
+    // An endpoint for programs always responds in the same format, even to browsers.
     let answer = suite.api.get("/api/managing-entity/demo-hotel/webhook/list").header("accept", BROWSER);
     assert_eq!(answer.expect(401).await.header("content-type"), "application/problem+json");
 }
@@ -159,7 +159,7 @@ async fn the_outcome_page_shows_what_happened_and_ignores_the_address(suite: Arc
     let denied = path(declined.arrive("denied").await.header("location"));
     says(&visit.at(&connected).expect(200).await, &["<h1>Connected</h1>", &entity.id, &visit.account]);
     says(&declined.at(&denied).expect(200).await, &["<h1>Not connected</h1>", "You did not allow access at"]);
-    // An address that was typed, forwarded or changed shows no outcome.
+    // A URL that was typed, forwarded or changed shows no outcome.
     let swapped = denied.replace("outcome=denied", "outcome=connected");
     let typed = "/panel/provider/square?outcome=connected".to_owned();
     for call in [suite.api.get(&connected), declined.at(&connected), declined.at(swapped), declined.at(typed)] {
@@ -223,7 +223,7 @@ async fn every_get_but_the_callback_answers_head_without_a_body(suite: Arc<Suite
     let head = entity.call("HEAD", "/webhook/list").expect(200).await;
     assert_eq!(head.header("content-length"), list.header("content-length"));
     suite.api.call("HEAD", entity.path("/webhook/list")).expect(401).await;
-    // GET on the callback has an effect. HEAD is refused and has none.
+    // GET has an effect on the callback. HEAD is refused, so it has none.
     let visit = entity.visit("sim-basic", Choice::ALLOW).await;
     let head = suite.api.call("HEAD", visit.back.path(suite.api.base_url())).header("cookie", &visit.cookie);
     assert_eq!(head.expect(405).await.header("allow"), "GET");

@@ -1,4 +1,4 @@
-//! The settings for showing the panel in a platform's own page: the permitted frames, its name and its colour.
+//! The settings for showing the panel within a platform's page: the permitted frames, its name and its colour.
 
 use std::sync::Arc;
 
@@ -34,7 +34,7 @@ async fn the_panel_is_framed_only_by_the_listed_pages_and_looks_as_set(suite: Ar
             assert!(text.contains(part), "{part}: {text}");
         }
     }
-    // Other pages, including the panel's error pages, cannot be framed.
+    // Other pages, including the panel's error pages, must not be framed.
     for path in ["/", "/problems", "/panel/assets/0123456789abcdef/main.js", "/panel/provider/stripe"] {
         let page = api.get(path).header("accept", "text/html").send().await;
         let policy = page.header("content-security-policy");

@@ -1,4 +1,4 @@
-//! Links into the panel: their rights, who can see them, and how they end.
+//! Panel links: their rights, who can see them, and how they end.
 
 use std::{fs, sync::Arc};
 
@@ -11,10 +11,10 @@ use crate::{
     panel_sessions::{cookie_of, open, opened, renew},
 };
 
-/// A created link.
+/// A new link.
 pub struct MadeLink {
     pub id: String,
-    /// The code in the link's address.
+    /// The code in the link's URL.
     pub code: String,
 }
 
@@ -33,7 +33,7 @@ pub async fn link(entity: &Entity, body: Value) -> MadeLink {
     MadeLink::of(&entity.post("/panel/link").once().json(&body).expect(201).await.json())
 }
 
-/// The listed links' identifiers.
+/// The identifiers of the listed links.
 async fn listed(entity: &Entity) -> Vec<String> {
     entity.panel_links().await.iter().map(|link| text(link, "id")).collect()
 }
@@ -69,7 +69,7 @@ async fn a_link_gives_what_its_makers_token_has_unless_less_is_asked(suite: Arc<
         assert_eq!(session[member], asked[member]);
     }
     assert_eq!((&session["scope"], &session["managingEntity"]), (&json!("integrations.read"), &json!(entity.id)));
-    // Without a body, the link has the default rights.
+    // A link created without a body has the default rights.
     api.post(entity.path("/panel/link")).bearer(&token).expect(201).await;
 }
 
@@ -154,7 +154,7 @@ async fn links_are_listed_page_by_page_and_none_on_two_pages(suite: Arc<Suite>) 
     for _ in 0..5 {
         made.insert(0, link(&entity, json!({})).await.id);
     }
-    // The second page reads past a link that has ended.
+    // The second page skips a link that has ended.
     let over = made.remove(2);
     let past = "2026-01-01T00:00:00.000Z";
     assert!(suite.table().set(&format!("PANEL#{}", entity.id), &over, "expiresDate", past).await);
@@ -164,7 +164,7 @@ async fn links_are_listed_page_by_page_and_none_on_two_pages(suite: Arc<Suite>) 
     };
     let first = page("limit=2").await;
     assert_eq!(ids(&first), made[..2]);
-    link(&entity, json!({})).await; // It does not shift the next page.
+    link(&entity, json!({})).await; // a newer link does not shift the next page
     let second = page(&format!("limit=1&cursor={}", text(&first, "nextCursor"))).await;
     assert_eq!(ids(&second), made[2..3]);
     let third = page(&format!("cursor={}", text(&second, "nextCursor"))).await;
@@ -199,7 +199,7 @@ async fn another_entitys_link_looks_like_a_missing_one(suite: Arc<Suite>) {
         other.get(&format!("/panel/link/{id}")).refused(404, "panel-link-not-found").await;
         other.call("DELETE", &format!("/panel/link/{id}")).refused(404, "panel-link-not-found").await;
     }
-    // The code opens its own entity, even if its text has been changed.
+    // The code opens its own entity's panel, even if its text was changed.
     let swapped = made.code.replacen(&entity.id, &other.id, 1);
     open(&suite.api, &swapped).refused(400, "invalid-panel-code").await;
     opened(&suite.api, &made.code).await;
@@ -225,7 +225,7 @@ async fn an_entity_may_make_sixty_links_in_an_hour(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     link(&entity, json!({})).await;
     let hour = now() - now() % 3600;
-    // When the hour changes, the count may belong to the previous hour.
+    // When the hour changes, the count may still belong to the previous hour.
     for hour in [hour, hour + 3600] {
         let item = json!({
             "pk": { "S": format!("ALLOWANCE#panel-links#{}", entity.id) }, "sk": { "S": format!("{hour:010}") },
@@ -249,7 +249,7 @@ async fn a_session_makes_no_links(suite: Arc<Suite>) {
     call.refused(403, "panel-link-refused").await;
 }
 
-/// A request's audit line, from a function's log.
+/// A request's audit line in a function's log.
 async fn line(suite: &Suite, function: &str, answer: &ApiResponse) -> Value {
     let log = suite.bundle().data().join(format!("logs/{function}.log"));
     let request = answer.header("x-request-id");
@@ -298,7 +298,7 @@ async fn a_browser_without_a_session_leaves_no_line_in_the_trail(suite: Arc<Suit
     let api = &suite.api;
     let loaded = api.post("/panel/session").expect(204).await;
     let left = api.call("DELETE", "/panel/session").expect(204).await;
-    // Its name depends on the address's scheme.
+    // The cookie's name depends on the URL's scheme.
     let cookie = cookie_of(&open(api, &link(&suite.entity().await, json!({})).await.code).expect(200).await);
     let (name, _) = cookie.split_once('=').expect("a cookie has a name");
     let guessed = renew(api, &format!("{name}=x")).expect(403).await;
@@ -355,7 +355,7 @@ async fn the_operator_makes_links_for_an_application(suite: Arc<Suite>) {
     ] {
         suite.admin(&arguments).await.failed(code);
     }
-    // On one machine, the demo application creates the link.
+    // On a single machine, the demo application creates the link.
     if suite.admin(&["panel", "link"]).await.code == Some(0) {
         let output = suite.bundle().output();
         let line = output.lines().find_map(|line| line.strip_prefix("Panel: ")).expect("a start prints a link");

@@ -1,5 +1,5 @@
-//! The panel's speed as the number of deliveries grows, by the browser's clock, on an otherwise idle machine. The
-//! measurement needs chromium, and runs only on demand: `--ignored panel_measured`.
+//! The panel's speed as the number of deliveries grows, measured by the browser's clock on an otherwise idle machine.
+//! The measurement needs Chromium, and runs on demand only: `--ignored panel_measured`.
 
 use std::sync::Arc;
 
@@ -15,12 +15,12 @@ use crate::{
 
 const FEW: i64 = 10_000;
 const MANY: i64 = 200_000;
-/// One of this many deliveries has failed.
+/// One in this many deliveries has failed.
 const ONE_FAILED_OF: i64 = 100;
-/// Number of visits to the panel; the median counts.
+/// The number of visits to the panel, of which the median counts.
 const TURNS: usize = 9;
-/// How much longer a step may take with many deliveries, in milliseconds: drawing varies by a frame, and the machine is
-/// never entirely idle.
+/// How much longer a step may take with many deliveries, in milliseconds: drawing time varies by a frame, and the
+/// machine is never entirely idle.
 const LONGER: f64 = 100.0;
 
 /// A person's steps that change the list, and the scripts that perform them.
@@ -35,7 +35,7 @@ const STEPS: [(&str, &str); 5] = [
     ("filter `cancelled`: none", "chip('Cancelled').click()"),
 ];
 
-/// Milliseconds until a step has drawn the new list.
+/// The number of milliseconds until a step has drawn the new list.
 async fn took(browser: &Browser, step: &str) -> f64 {
     let script = format!(
         "const chip = (word) => [...document.querySelectorAll('.chips button')].find((chip) => chip.textContent.trim() === word);
@@ -49,7 +49,7 @@ async fn took(browser: &Browser, step: &str) -> f64 {
     took.as_f64().unwrap_or_else(|| panic!("{step}: {took}"))
 }
 
-/// Adds `count` copies of an event and its delivery, older than it; every hundredth has failed.
+/// Adds `count` older copies of an event and its delivery, of which every hundredth has failed.
 async fn fill(table: &Table, entity: &Entity, hook: &Hook, delivery: &str, count: i64) {
     let event = stored::event_of(delivery);
     let head = table.head(delivery).await.expect("the delivery is there");
@@ -89,7 +89,8 @@ async fn with_deliveries(suite: &Suite, receiver: &Receiver, count: i64) -> Enti
     entity
 }
 
-/// Times in one person's browser, in milliseconds: opening the panel through a link, opening it again, and each step.
+/// The times in one person's browser, in milliseconds: opening the panel through a link, opening it again, and each
+/// step.
 async fn visit(suite: &Suite, entity: &Entity) -> Vec<(&'static str, f64)> {
     let browser = Browser::open().await;
     browser.go(&entity.panel_link(json!({})).await).await;
@@ -104,7 +105,7 @@ async fn visit(suite: &Suite, entity: &Entity) -> Vec<(&'static str, f64)> {
     times
 }
 
-/// When the opened list was visible, and when it accepted clicks.
+/// When the opened list became visible, and when it accepted clicks.
 async fn loaded(browser: &Browser, names: [&'static str; 2]) -> Vec<(&'static str, f64)> {
     browser.until_says("booking.created").await;
     let load = browser.run_to_end(MEASURE).await;

@@ -1,4 +1,4 @@
-//! The panel's page and files, as browsers get them.
+//! The panel's page and files, as browsers receive them.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -13,10 +13,10 @@ use flate2::read::GzDecoder;
 
 use crate::harness::{ApiResponse, Settings, Suite, project};
 
-/// The script with all modules, made by the build.
+/// The script with all modules, which the build creates.
 const SCRIPT: &str = "main.js";
 
-/// The files that browsers load unchanged, by path.
+/// The files that browsers load unchanged, keyed by path.
 fn files() -> BTreeMap<String, Vec<u8>> {
     fn read(folder: &Path, prefix: &str, found: &mut BTreeMap<String, Vec<u8>>) {
         for entry in fs::read_dir(folder).expect("the project has a panel").flatten() {
@@ -34,7 +34,7 @@ fn files() -> BTreeMap<String, Vec<u8>> {
     found
 }
 
-/// The folder of the files, as the page names it.
+/// The folder that contains the files, as the page names it.
 async fn folder(suite: &Suite) -> String {
     let page = suite.api.get("/panel").expect(200).await.text();
     let (_, rest) = page.split_once("\"/panel/assets/").expect("the page names its files");
@@ -138,7 +138,7 @@ async fn a_file_of_another_release_is_not_found(suite: Arc<Suite>) {
         format!("{folder}/%2e%2e/Cargo.toml"),
         folder.clone() + "/",
     ] {
-        // The client normalises some of them to the page or to another missing path.
+        // The client normalizes some of these paths to the page, or to another missing path.
         let answer = api.get(&address).answered().await;
         let is_page = answer.header("content-type").starts_with("text/html");
         assert!(answer.status == 404 || is_page, "{address}: {}", answer.exchange);
@@ -173,7 +173,7 @@ async fn the_page_loads_one_script_of_all_modules(suite: Arc<Suite>) {
     api.get(format!("{folder}/pages/deliveries.js")).refused(404, "not-found").await;
 }
 
-/// The files that the page names, in any tag.
+/// The files that the page refers to in any tag.
 fn named(page: &str, folder: &str) -> BTreeSet<String> {
     let begin = format!("\"{folder}/");
     page.split(&begin).skip(1).filter_map(|rest| rest.split('"').next()).map(str::to_owned).collect()

@@ -1,4 +1,4 @@
-//! Renewing links into the panel: an application extends a person's session.
+//! Renewing panel links: an application extends a person's session.
 
 use std::sync::Arc;
 
@@ -35,11 +35,11 @@ async fn a_session_lasts_up_to_a_day_from_each_renewal(suite: Arc<Suite>) {
     assert!(is_in(&hour["sessionEndsDate"], 3600, before), "{hour:#}");
     assert_eq!((&hour["id"], &hour["name"], &hour["lifetimeSeconds"]), (&json!(made.id), &json!("Ada"), &json!(300)));
     assert_eq!(hour.get("url"), None);
-    // The page gets the new end with its next token, which still lasts ten minutes.
+    // The page learns the new end with its next token, which still lasts ten minutes.
     let renewed = renew(api, &cookie_of(&first)).expect(200).await;
     assert_eq!(renewed.json()["sessionEndsDate"], hour["sessionEndsDate"]);
     assert_eq!(renewed.json()["expiresIn"], 600);
-    // Without a body, the link's own lifetime applies; a session is never shortened.
+    // Without a body, the link's own lifetime applies; renewing never shortens a session.
     let same = entity.post(&renewal(&made)).expect(200).await.json();
     assert_eq!(same, hour);
     let before = now();
@@ -98,7 +98,7 @@ async fn a_link_is_renewed_only_with_the_rights_that_it_gives(suite: Arc<Suite>)
     assert_eq!(problem["properties"]["requiredScope"], "payment.read");
     let reader = forged(&suite, "integrations.read payment.read", &[&entity.id]);
     renewing(&reader).refused(403, "insufficient-scope").await;
-    // Any application that could create the link may renew it.
+    // Any application that could create the link may also renew it.
     let scopes = ["integrations.read", "integrations.write", "payment.read"];
     let other = made_with(&entity, json!({ "name": "test", "scopes": scopes })).await;
     let strong = token(api, &other.id, &other.secret).await;

@@ -15,7 +15,7 @@ use crate::{
 /// An open session.
 pub struct Session {
     pub token: String,
-    /// The cookie, as a browser sends it.
+    /// The cookie, in the form in which a browser sends it back.
     pub cookie: String,
 }
 
@@ -29,17 +29,17 @@ pub fn renew(api: &Api, cookie: &str) -> Call {
     api.post("/panel/session").header("sec-fetch-site", "same-origin").header("cookie", cookie)
 }
 
-/// The cookie that a response sets, as the browser sends it.
+/// The cookie that a response sets, in the form in which a browser sends it.
 pub fn cookie_of(answer: &ApiResponse) -> String {
     answer.header("set-cookie").split(';').next().unwrap_or_default().to_owned()
 }
 
-/// The session that a response begins or renews.
+/// The session that a response starts or renews.
 pub fn session_of(answer: &ApiResponse) -> Session {
     Session { token: text(&answer.json(), "accessToken"), cookie: cookie_of(answer) }
 }
 
-/// A link's session.
+/// The session of a link.
 pub async fn opened(api: &Api, code: &str) -> Session {
     session_of(&open(api, code).expect(200).await)
 }
@@ -51,7 +51,7 @@ async fn with_session(entity: &Entity) -> (MadeLink, Session) {
     (made, session)
 }
 
-/// Whether a token is valid now, by introspection.
+/// Whether introspection reports a token as valid.
 async fn is_active(api: &Api, token: &str) -> bool {
     let asked = api.as_client("/oauth2/introspect", Application::Platform, &[("token", token)]);
     asked.expect(200).await.json()["active"] == true
@@ -150,8 +150,8 @@ async fn a_session_continues_by_its_cookie_and_each_renewal_replaces_it(suite: A
         assert!(!cookies.contains(&cookie_of(&renewed)), "each renewal has another cookie");
         cookies.push(cookie_of(&renewed));
     }
-    // A cookie with another name does not count. The response deletes no cookie that the browser did not send, since
-    // another tab may just be receiving one.
+    // A cookie with a different name does not count. The response deletes no cookie that the browser did not send,
+    // since another tab may be receiving one at this moment.
     for none in [api.post("/panel/session"), renew(api, "other=1"), renew(api, "=;;,")] {
         let answer = none.expect(204).await;
         assert_eq!(answer.header("cache-control"), "no-store");
@@ -218,7 +218,7 @@ async fn a_cookie_that_was_replaced_long_ago_ends_the_session(suite: Arc<Suite>)
     }
 }
 
-/// A page on another subdomain can plant a second cookie with the same name.
+/// A page on another subdomain can set a second cookie with the same name.
 #[contract_test]
 async fn two_cookies_of_one_name_are_no_session(suite: Arc<Suite>) {
     let api = &suite.api;
@@ -253,7 +253,7 @@ async fn a_session_ends_at_its_time(suite: Arc<Suite>) {
     let answer = open(api, &made.code).expect(200).await;
     let body = answer.json();
     assert_eq!(body["expiresDate"], body["sessionEndsDate"], "no token outlives its session");
-    // Its application may extend the session even while the page is idle.
+    // The link's application may extend the session even while the page is idle.
     assert!(answer.header("set-cookie").contains("; Max-Age=86400;"), "{}", answer.exchange);
     changed(&suite, &entity, &made, |item| item["session"]["M"]["endsDate"] = json!({ "S": LONG_AGO })).await;
     let problem = renew(api, &cookie_of(&answer)).refused(403, "no-panel-session").await;
@@ -293,7 +293,7 @@ async fn a_person_who_signs_out_ends_the_session(suite: Arc<Suite>) {
     said.refused(400, "invalid-request").await;
 }
 
-/// An application of the entity, and a link that it created.
+/// One of the entity's applications, and a link that it created.
 async fn link_of_application(entity: &Entity) -> (Made, MadeLink) {
     let scopes = ["integrations.read", "integrations.write", "account.read"];
     let application = made_with(entity, json!({ "name": "test", "scopes": scopes })).await;

@@ -18,7 +18,7 @@ use crate::{
     panel_sessions::{cookie_of, opened, renew},
 };
 
-/// Renews a session, and completes `other` while the write is held.
+/// Renews a session, and completes `other` while the renewal's write is held.
 async fn overtaken(setup: &Interposed, made: &MadeLink, cookie: &str, other: impl Future<Output = ()>) -> ApiResponse {
     let id = made.id.clone();
     let writes = move |call: &AwsCall| call.operation == "UpdateItem" && call.mentions(&id);
@@ -95,7 +95,7 @@ async fn a_renewal_against_a_slow_table_is_deferred_and_the_session_continues(su
     let (setup, _permit) = suite.other_bundle_interposed(Settings::default()).await;
     let api = &setup.api;
     let entity = Entity::new(&setup.api, "slow".to_owned()).await;
-    // At once, since the service waits ten seconds for the table.
+    // Test these concurrently, since the service waits ten seconds for the table.
     join_all(["BatchGetItem", "UpdateItem"].map(async |slow_operation| {
         let made = link(&entity, json!({})).await;
         let cookie = opened(api, &made.code).await.cookie;

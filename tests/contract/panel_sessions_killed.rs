@@ -35,7 +35,7 @@ async fn a_code_is_spent_or_good_wherever_a_crash_comes(suite: Arc<Suite>) {
     let api = &setup.api;
     let entity = Entity::new(&setup.api, "killed".to_owned()).await;
     for (moment, status) in [(Moment::Before, 200), (Moment::After, 400)] {
-        // The function has already run, so the crash hits the intended write.
+        // The function is already running, so the crash hits the intended write.
         opened(api, &link(&entity, json!({})).await.code).await;
         let made = link(&entity, json!({})).await;
         killed_at(&setup, &made, moment, open(api, &made.code)).await;

@@ -1,5 +1,5 @@
-//! Pauses: after an endpoint fails to respond, its webhook's deliveries are held and say so. Attempts that a person
-//! requests are made at once, and a response to one ends the pause for all deliveries.
+//! Pauses: after an endpoint fails to respond, its webhook's deliveries are put on hold, and show this. Attempts that a
+//! person requests are made immediately, and a response to one ends the pause for all deliveries.
 
 use std::{sync::Arc, time::Duration};
 
@@ -13,10 +13,10 @@ use crate::{
     harness::{Behaviour, Entity, Hook, LONG, Receiver, Suite, Table, now, until},
 };
 
-/// Length of a pause; no test waits for its end.
+/// The length of a pause, whose end no test waits for.
 const PAUSE: i64 = 600;
 
-/// A pause of ten minutes, requested by an endpoint.
+/// A ten-minute pause that an endpoint requests.
 fn later() -> Behaviour {
     Behaviour::answer(429, &[("Retry-After", "600")], "")
 }
@@ -25,7 +25,7 @@ pub fn key(entity: &Entity, hook: &Hook) -> (String, String) {
     (format!("ENT#{}", entity.id), format!("HLT#{}", hook.id))
 }
 
-/// Pauses a webhook, as after 25 attempts without a response; returns the pause's end.
+/// Pauses a webhook as if 25 attempts had received no response; returns the pause's end.
 async fn pause(suite: &Suite, entity: &Entity, hook: &Hook, opens: u32) -> String {
     paused_in(&suite.table(), entity, hook, opens).await
 }
@@ -49,7 +49,8 @@ pub async fn paused_in(table: &Table, entity: &Entity, hook: &Hook, opens: u32) 
     end
 }
 
-/// Waits until this many consecutive failures have been counted. A success counted later would end a test's pause.
+/// Waits until this many consecutive failures have been counted. If a success were counted later, it would end a test's
+/// pause.
 async fn until_counted(suite: &Suite, entity: &Entity, hook: &Hook, failures: u32) {
     let ((pk, sk), table, failures) = (key(entity, hook), suite.table(), failures.to_string());
     until("the failures are counted", LONG, async || {
@@ -65,7 +66,7 @@ pub fn is_put_off(delivery: &Value) -> bool {
 /// A paused webhook with waiting deliveries.
 struct Paused {
     hook: Hook,
-    /// The end of the pause.
+    /// When the pause ends.
     end: String,
     waiting: Vec<String>,
 }
@@ -90,7 +91,7 @@ async fn resume(entity: &Entity, hook: &Hook) -> Value {
     entity.post(&format!("/webhook/{}/resume", hook.id)).expect(200).await.json()
 }
 
-/// Asserts that this delivery was sent first, and all others after it.
+/// Asserts that this delivery was sent first, followed by all others.
 async fn goes_first_and_ends_the_pause(entity: &Entity, receiver: &Receiver, hook: &Hook, asked: &str, all: &[String]) {
     for id in all.iter().map(String::as_str).chain([asked]) {
         let delivery = entity.until_status(id, &["delivered", "failed"]).await;
@@ -126,7 +127,7 @@ async fn a_resend_goes_through_a_pause_at_once_and_ends_it_for_all(suite: Arc<Su
     let Paused { hook, waiting, .. } = paused(&suite, &entity, &receiver.on("/", [Behaviour::status(200)])).await;
     entity.post(&format!("/webhook/delivery/{}/resend", waiting[1])).expect(202).await;
     goes_first_and_ends_the_pause(&entity, &receiver, &hook, &waiting[1], &waiting).await;
-    // A final delivery is also sent again despite a pause.
+    // A pause does not prevent a final delivery from being sent again, either.
     pause(&suite, &entity, &hook, 6).await;
     entity.post(&format!("/webhook/delivery/{}/resend", waiting[0])).expect(202).await;
     entity.until_delivery(&waiting[0], "is sent again", |delivery| delivery["attemptCount"] == 2).await;
@@ -260,17 +261,18 @@ async fn a_delivery_says_what_it_waits_for_alone_and_in_lists(suite: Arc<Suite>)
         entity.until_status(ids.last().expect("one"), &["retrying"]).await;
     }
     until_counted(&suite, &entity, &hook, 3).await;
-    // The success comes last: counted together with a later failure, it would reset the counts of others.
+    // The success comes last: if it were counted together with a later failure, it would reset the counts of others.
     ids.push(entity.publish(json!({})).await);
     entity.until_status(&ids[3], &["delivered"]).await;
     let (pk, sk) = key(&entity, &hook);
     until("the success is counted", LONG, async || table.item(&pk, &sk).await.is_none().then_some(())).await;
-    // Like a delivery that was due a minute ago but got no permit: it is not claimed, and therefore not written.
+    // Make this delivery look as if it was due a minute ago but got no permit: it is not claimed, and therefore not
+    // written.
     let overdue = Time::from_millis((now() - 60) * 1_000).to_string();
     for name in ["nextAttemptDate", "claimableAt"] {
         assert!(table.set_of_head(&ids[1], name, &overdue).await);
     }
-    // Like a delivery whose attempt is under way: a worker holds its lease.
+    // Make this delivery look as if its attempt is in progress: a worker holds its lease.
     let mut under_way = table.head(&ids[2]).await.expect("it was attempted");
     let far = "2099-01-01T00:00:00.000Z";
     for (name, value) in [("lease", "of a worker"), ("claimableAt", far), ("nextAttemptDate", overdue.as_str())] {

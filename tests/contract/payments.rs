@@ -1,4 +1,4 @@
-//! Connections to payment providers, from request to end.
+//! Connections to payment providers, from the request to the end.
 
 use std::sync::Arc;
 
@@ -75,7 +75,7 @@ async fn a_person_connects_any_provider(suite: Arc<Suite>) {
         if provider.starts_with("sim-") {
             assert_eq!(connection["scopes"], json!(SCOPES.split(' ').collect::<Vec<_>>()));
         }
-        // The callback works once.
+        // The callback works only once.
         visit.callback().refused(400, "invalid-state").await;
         assert_eq!(suite.providers().exchanges(visit.code()).len(), 1, "{provider}");
     }
@@ -94,7 +94,7 @@ async fn every_request_for_a_connection_has_its_own_state(suite: Arc<Suite>) {
         challenges.extend(query(&address).into_iter().find(|(name, _)| name == "code_challenge"));
     }
     assert!(challenges.len() == 2 && challenges[0] != challenges[1], "{challenges:?}");
-    // Both work, in any order; the later connection replaces the earlier one, as both requests allow.
+    // Both URLs work, in any order; the later connection replaces the earlier one, as both requests allow.
     for (address, account) in [(second, "acct-second"), (first, "acct-first")] {
         entity.visit_from(&address, account, Choice::ALLOW).await.arrive("connected").await;
         assert_eq!(entity.connection("sim-pkce").await.expect("connected")["account"], account);
@@ -165,7 +165,7 @@ async fn a_list_of_connections_has_pages(suite: Arc<Suite>) {
     let first = entity.get("/payment/connection/list?limit=2").expect(200).await.json();
     assert_eq!(first["items"], json!(connections[..2]));
     let cursor = first["nextCursor"].as_str().expect("there is another page").to_owned();
-    // The cursor's connection has gone, but the next page still begins after it.
+    // The connection that the cursor names is gone, but the next page still begins after it.
     entity.disconnect("sim-body").expect(200).await;
     let last = entity.get(&format!("/payment/connection/list?limit=2&cursor={cursor}")).expect(200).await.json();
     assert_eq!(last["items"], json!(connections[2..]));
@@ -191,7 +191,7 @@ async fn a_connection_is_shown_by_the_identifier_of_its_request(suite: Arc<Suite
     assert_eq!((&shown["id"], &shown["provider"]), (&json!(id), &json!("sim-basic")), "{shown:#}");
     assert_eq!(entity.connections().await, [shown]);
     assert_eq!(show(&suite.entity().await).await.status, 404, "another entity has no such connection");
-    // A connection in its place has another identifier.
+    // The connection that replaces it has another identifier.
     entity.replace("sim-basic", Choice::ALLOW).await;
     for id in [id.as_str(), "con_0", "sim-basic"] {
         entity.get(&format!("/payment/connection/{id}")).refused(404, "connection-not-found").await;
@@ -209,7 +209,7 @@ async fn the_providers_that_are_set_up_are_listed(suite: Arc<Suite>) {
         assert!(items.contains(&json!({ "name": name, "label": label })), "{page:#}");
     }
     assert!(page.get("nextCursor").is_none(), "{page:#}");
-    // Page by page; another test removes `adyen`, and processes may have read the list before or after.
+    // Read page by page; another test removes `adyen`, and processes may have read the list before or after that.
     let mut listed = Vec::new();
     let mut next = Some(String::new());
     while let Some(cursor) = next {
@@ -280,7 +280,7 @@ async fn disconnecting_removes_a_connection_whose_access_had_ended(suite: Arc<Su
         let visit = entity.link(provider, Choice::ALLOW).await;
         suite.providers().end(provider, &visit.account);
         let answer = entity.disconnect(provider).expect(200).await.json();
-        // Most providers confirm the revocation of a token that has ended (RFC 7009 section 2.2).
+        // Most providers confirm the revocation of a token that is already invalid (RFC 7009 section 2.2).
         let has_ended = ["revoked", "already-revoked"].iter().any(|access| answer["providerAccess"] == *access);
         assert!(has_ended, "{provider}: {answer:#}");
         assert_eq!(entity.connection(provider).await, None);
@@ -289,7 +289,7 @@ async fn disconnecting_removes_a_connection_whose_access_had_ended(suite: Arc<Su
 
 #[contract_test]
 async fn a_provider_that_fails_keeps_its_connection(suite: Arc<Suite>) {
-    // At once, since the service waits ten seconds for a hanging provider.
+    // Test these concurrently, since the service waits ten seconds for a hanging provider.
     let fates = ["revoke-500", "revoke-503", "revoke-429", "revoke-reset", "revoke-hang", "revoke-invalid_client"];
     join_all(fates.map(async |fate| {
         let entity = suite.entity().await;
@@ -324,7 +324,7 @@ async fn a_broken_connection_can_be_removed_despite_the_provider(suite: Arc<Suit
 #[contract_test]
 async fn a_provider_whose_secret_was_deleted_is_unknown(suite: Arc<Suite>) {
     let entity = suite.entity().await;
-    // An operator's deletion: for some days the secret can be restored, but not read.
+    // When an operator deletes the secret, it can be restored for some days, but not read.
     let request = json!({ "SecretId": secret(&suite.api.env, "provider-adyen"), "RecoveryWindowInDays": 7 });
     secrets_manager(&suite.api.env, "DeleteSecret", &request).await.expect("it is there");
     entity.post("/payment/provider/adyen/connection").refused(404, "provider-not-found").await;

@@ -1,4 +1,4 @@
-//! The callback: refusals, and how they affect the state.
+//! The callback's refusals, and how they affect the state.
 
 use std::{collections::BTreeSet, fs, sync::Arc};
 
@@ -10,16 +10,16 @@ use crate::harness::{
     ApiResponse, Application, Choice, Entity, LONG, Suite, Visit, hash_of, invalid_values, now, outcome_of, until,
 };
 
-/// Names and values of a query.
+/// The names and values in a query.
 type Query<'a> = &'a [(&'a str, &'a str)];
 
-/// The callback's path with these parameters, escaped.
+/// The callback's path with these parameters, which are escaped.
 fn callback(provider: &str, parameters: Query<'_>) -> String {
     let query = form_urlencoded::Serializer::new(String::new()).extend_pairs(parameters).finish();
     format!("/api/public/{provider}/oauth2/callback?{query}")
 }
 
-/// Asserts that the provider has got no request so far, and that the person's callback still works.
+/// Asserts that the provider has received no request so far, and that the person's callback still works.
 async fn still_works(suite: &Suite, visit: &Visit) {
     assert_eq!(suite.providers().exchanges(visit.code()), []);
     visit.arrive("connected").await;
@@ -124,7 +124,7 @@ async fn a_bad_access_token_is_refused_and_costs_nothing(suite: Arc<Suite>) {
     ] {
         visit.callback().header("authorization", &authorization).refused(401, "unauthorized").await;
     }
-    // Scope and entity are checked before the values of the request (the contract's checks 3, 4 and 7).
+    // The scope and the entity are checked before the request's values (the contract's checks 3, 4 and 7).
     let mut claims = forge.claims();
     claims["scope"] = "payment.read payment.remove".into();
     let token = forge.token(&forge.header(), &claims);
@@ -184,7 +184,7 @@ async fn a_missing_issuer_is_refused_where_the_provider_announces_it(suite: Arc<
     still_works(&suite, &visit).await;
 }
 
-/// The cause of a refusal, from the callback's log.
+/// The cause of a refusal, as logged by the callback.
 async fn cause(suite: &Suite, answer: &ApiResponse) -> String {
     let log = suite.bundle().data().join("logs/provider-callback.log");
     let request = answer.header("x-request-id");
@@ -296,7 +296,7 @@ async fn nothing_hostile_is_reflected(suite: Arc<Suite>) {
         let visit = visit(&entity).await;
         let state = ("state", visit.state.as_str());
         let paths = [
-            // Refused requests come first: they leave the state unchanged.
+            // Requests that are refused come first, since they do not change the state.
             callback("sim-basic", &[("code", hostile), ("state", hostile)]),
             callback("sim-basic", &[("code", hostile), state, state]),
             callback("sim-basic", &[("code", visit.code()), state, ("iss", hostile)]),

@@ -1,4 +1,4 @@
-//! Provider failures while a code is exchanged: one attempt, an empty response, and no connection.
+//! Provider failures while a code is being exchanged: a single attempt, an empty response, and no connection.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use fakes::provider::{Failure, PROVIDERS_WORDS, RequestOutcome};
 
 use crate::harness::{ApiResponse, Choice, Entity, Suite, new_account};
 
-/// Asserts that the callback failed like every other.
+/// Asserts that the callback failed in the same way as for every other failure.
 fn says_nothing(answer: &ApiResponse) {
     assert_eq!((answer.status, answer.body.as_slice()), (500, &b"{}"[..]), "{}", answer.exchange);
     assert!(answer.header("content-type").starts_with("application/json"), "{}", answer.exchange);
@@ -19,7 +19,7 @@ async fn fails(suite: Arc<Suite>, entity: Entity, provider: &'static str, name: 
     let visit = entity.visit(provider, Choice::leading_to(&format!("fail-{name}"))).await;
     let answer = visit.callback().send().await;
     says_nothing(&answer);
-    // One attempt: presenting a code twice can end its connection.
+    // There is a single attempt, since presenting a code twice can end its connection.
     assert_eq!(suite.providers().exchanges(visit.code()), [RequestOutcome::Failed], "{name}");
     visit.callback().refused(400, "invalid-state").await;
     assert_eq!(suite.providers().exchanges(visit.code()).len(), 1, "{name}");
@@ -29,7 +29,7 @@ async fn fails(suite: Arc<Suite>, entity: Entity, provider: &'static str, name: 
 #[contract_test]
 async fn every_failure_at_the_provider_is_a_500_with_an_empty_object(suite: Arc<Suite>) {
     let entity = suite.entity().await;
-    // Concurrently, since some take as long as the service waits.
+    // Test these concurrently, since some take as long as the service waits.
     let failures: Vec<_> = Failure::ALL
         .into_iter()
         .map(|(name, _)| tokio::spawn(fails(Arc::clone(&suite), entity.clone(), "sim-basic", name)))

@@ -11,10 +11,10 @@ use crate::harness::{
     until,
 };
 
-/// A past time, in the table's format.
+/// A time in the past, in the table's format.
 const PAST: &str = "2026-01-01T00:00:00.000Z";
 
-/// A connection in the table.
+/// The key of a connection in the table.
 fn key(entity: &Entity, provider: &str) -> (String, String) {
     (format!("ENT#{}", entity.id), format!("PAY#{provider}"))
 }
@@ -39,7 +39,7 @@ async fn until_listed(entity: &Entity, provider: &str, what: &str, is_so: impl F
     until(what, LONG, async || entity.connection(provider).await.filter(&is_so)).await
 }
 
-/// Waits until the last refresh is recorded, with any outcome.
+/// Waits until the last refresh is recorded, regardless of its outcome.
 async fn until_recorded(table: &Table, entity: &Entity, provider: &str) -> Value {
     let (pk, sk) = key(entity, provider);
     until("the refresh is recorded", LONG, async || {
@@ -50,7 +50,7 @@ async fn until_recorded(table: &Table, entity: &Entity, provider: &str) -> Value
     .await
 }
 
-/// The refresher's log line with this message about a connection.
+/// The refresher's log line with this message about this connection.
 async fn logged(suite: &Suite, connection: &Value, message: &str) -> Value {
     let log = suite.bundle().data().join("logs/refresh-connections.log");
     until(message, LONG, async || {
@@ -61,7 +61,8 @@ async fn logged(suite: &Suite, connection: &Value, message: &str) -> Value {
     .await
 }
 
-/// Lifetime in seconds of the first access tokens, in the test of when they are refreshed. No test waits for its end.
+/// The lifetime of the first access tokens in seconds, for the test of when they are refreshed. No test waits for its
+/// end.
 const LIFE: u32 = 30 * 60;
 
 #[contract_test]
@@ -84,7 +85,7 @@ async fn is_refreshed_in_time(suite: &Suite, entity: &Entity, provider: &str) {
     let before = entity.connection(provider).await.expect("connected");
     let (pk, sk) = key(entity, provider);
     let item = table.item(&pk, &sk).await.expect("kept");
-    // With the service's timing, a due refresh comes with the schedule's next run.
+    // With the service's timing, the schedule's next run refreshes a connection that is due.
     let waits = time(&item["dueAt"]["S"]).as_second() - time(&before["connectedDate"]).as_second();
     let life = i64::from(LIFE);
     assert!((life / 3..life).contains(&waits), "{provider}: due after {waits} s, of {life} s");
@@ -119,19 +120,20 @@ async fn refresh_twice(suite: &Suite, provider: &str) {
 
 #[contract_test]
 async fn the_rotated_token_is_the_one_that_is_used_next(suite: Arc<Suite>) {
-    // The first provider ends the grant when an old token is used; the second accepts both until the new one is used.
+    // The first provider ends the grant when an old token is used; the second accepts both tokens until the new one is
+    // used.
     refresh_twice(&suite, "sim-body").await;
     refresh_twice(&suite, "sim-basic").await;
 }
 
 #[contract_test]
 async fn a_provider_that_keeps_its_refresh_token_is_asked_with_it_again(suite: Arc<Suite>) {
-    // The first provider repeats the token in its responses, the second does not.
+    // The first provider repeats the token in its responses; the second does not.
     refresh_twice(&suite, "square").await;
     refresh_twice(&suite, "sim-json").await;
 }
 
-/// A webhook for broken connections; its requests are at `/` of the receiver.
+/// A webhook for events about broken connections; the receiver gets its requests at `/`.
 async fn watch(entity: &Entity) -> Receiver {
     let receiver = Receiver::start().await;
     let url = receiver.on("/", [Behaviour::status(200)]);
@@ -197,7 +199,7 @@ async fn an_error_with_status_200_breaks_the_connection(suite: Arc<Suite>) {
 async fn grants_with_members_that_cannot_be_read_are_kept(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     let table = suite.table();
-    // This provider keeps its refresh token, and responds to a refresh with an empty one.
+    // This provider keeps its refresh token, and its refresh response contains an empty one.
     let visit = entity.link("sim-json", Choice::leading_to("odd-members")).await;
     for count in 1..=2 {
         make_due(&table, &entity, "sim-json").await;
@@ -235,7 +237,7 @@ async fn a_connection_that_cannot_be_refreshed_breaks_when_it_expires(suite: Arc
 
 #[contract_test]
 async fn a_failure_is_tried_again_and_breaks_nothing(suite: Arc<Suite>) {
-    // One after the other, so that these refreshes do not compete for the machine.
+    // Test one after the other, so that these refreshes do not compete for the machine.
     for name in ["500", "503", "429", "invalid_client", "not-json", "reset", "truncated", "redirect", "huge", "hang"] {
         let entity = suite.entity().await;
         let table = suite.table();
@@ -304,7 +306,7 @@ async fn a_row_that_was_copied_to_another_entity_is_of_no_use(suite: Arc<Suite>)
     let visit = owner.link("sim-basic", Choice::ALLOW).await;
     let (pk, sk) = key(&owner, "sim-basic");
     let row = table.item(&pk, &sk).await.expect("it is there");
-    // With and without the original owner in the copy.
+    // Test copies with and without the original owner.
     for said in [&thief.id, &owner.id] {
         let mut copy = row.clone();
         copy["pk"]["S"] = key(&thief, "sim-basic").0.into();
@@ -314,7 +316,7 @@ async fn a_row_that_was_copied_to_another_entity_is_of_no_use(suite: Arc<Suite>)
 
         let item = until_recorded(&table, &thief, "sim-basic").await;
         assert_ne!(item["failures"]["N"], "0", "the refresh of a copy failed: {item:#}");
-        // It can be removed, but without a request to the provider.
+        // The copy can be removed, but no request is sent to the provider.
         let answer = thief.disconnect("sim-basic").expect(200).await.json();
         assert_eq!(answer["providerAccess"], "not-revoked", "{answer:#}");
     }
@@ -327,7 +329,7 @@ async fn a_row_that_was_copied_to_another_entity_is_of_no_use(suite: Arc<Suite>)
     assert_eq!(owner.connection("sim-basic").await.expect("kept")["status"], "connected");
 }
 
-/// Providers that accept a repeated refresh if the response was lost.
+/// The providers that accept a repeated refresh if the response was lost.
 const FORGIVING: [&str; 5] = ["sim-basic", "sim-json", "sim-jwt", "sim-pkce", "square"];
 
 #[contract_test]
@@ -370,7 +372,7 @@ async fn two_hundred_refreshes_at_once_survive_the_end_of_the_refresher(suite: A
     for due in becoming_due {
         due.await.expect("it did not panic");
     }
-    // Two calls in addition to the schedule's; they may die with the process.
+    // Make two calls in addition to the schedule's; they may die with the process.
     let refreshers = [invoke(&api), invoke(&api)].map(tokio::spawn);
     let refreshed = |account: &String| suite.providers().of_account(Kind::Refresh, account).len();
     until("some are refreshed", LONG, async || {
@@ -378,7 +380,7 @@ async fn two_hundred_refreshes_at_once_survive_the_end_of_the_refresher(suite: A
     })
     .await;
     kill_refreshers(&bundle).await;
-    // Refreshes with a lease may have been under way when their function died.
+    // Refreshes that hold a lease may have been in progress when their function died.
     let held: BTreeSet<String> = table
         .scan()
         .await
@@ -388,7 +390,7 @@ async fn two_hundred_refreshes_at_once_survive_the_end_of_the_refresher(suite: A
         .collect();
     let before = accounts.iter().filter(|account| refreshed(account) > 0).count();
     for refresher in refreshers {
-        // The call's outcome does not matter.
+        // The outcome of the call does not matter.
         refresher.await.expect("it did not panic");
     }
 

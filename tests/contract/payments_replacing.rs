@@ -1,4 +1,4 @@
-//! An account replaces another only on request.
+//! An account replaces another account only on request.
 
 use std::sync::Arc;
 
@@ -11,14 +11,14 @@ use crate::harness::{Behaviour, Choice, LONG, Receiver, Suite, Visit, new_accoun
 
 const PATH: &str = "/payment/provider/sim-basic/connection";
 
-/// Asserts that the person's account was not connected and that the page says so.
+/// Asserts that the person's account was not connected, and that the page says so.
 async fn was_not_connected(suite: &Suite, visit: &Visit) {
     let answer = visit.arrive("other-account").await;
     let address =
         answer.header("location").strip_prefix(suite.api.base_url()).expect("the panel is at the service's address");
     let page = visit.at(address).expect(200).await.text();
     assert!(page.contains(&visit.account) && page.contains("was not connected"), "{page}");
-    // Another entity may be connected to that account, and most providers would also end that access.
+    // Another entity may be connected to the account, and most providers would also end that entity's access.
     assert_eq!(suite.providers().of_account(Kind::Revocation, &visit.account), []);
     visit.callback().refused(400, "invalid-state").await;
 }
@@ -38,7 +38,7 @@ async fn connecting_again_asks_before_it_replaces_a_connection(suite: Arc<Suite>
         entity.post(PATH).json(&wrong).refused(400, "invalid-request").await;
     }
     assert_eq!(entity.connection("sim-basic").await, Some(before.clone()));
-    // Another provider is another connection.
+    // A different provider is a different connection.
     entity.post("/payment/provider/sim-body/connection").expect(201).await;
 
     let second = entity.replace("sim-basic", Choice::ALLOW).await;
@@ -46,7 +46,7 @@ async fn connecting_again_asks_before_it_replaces_a_connection(suite: Arc<Suite>
     assert_eq!(connections.len(), 1, "{connections:#?}");
     assert_eq!(connections[0]["account"], second.account);
     assert_ne!(connections[0]["id"], before["id"]);
-    // With most providers, revoking the first would also end the second.
+    // With most providers, revoking the first token would also revoke the second.
     assert_eq!(suite.providers().of_account(Kind::Revocation, &first.account), []);
 }
 
@@ -98,7 +98,7 @@ async fn a_connection_made_during_a_disconnection_is_kept(suite: Arc<Suite>) {
             (!asked.is_empty()).then_some(())
         })
         .await;
-        // As a callback does, in the ten seconds that the service waits for the provider.
+        // Do what a callback does during the ten seconds for which the service waits for the provider.
         let mut item = table.item(&pk, sk).await.expect("it is kept");
         item["id"]["S"] = "con_01m7wa4v0evcs5n0yrq8bhk2zt".into();
         let members = item.as_object_mut().expect("an item");
@@ -135,7 +135,7 @@ async fn an_account_that_was_connected_meanwhile_stays(suite: Arc<Suite>) {
         events.iter().all(|event| event.json()["data"]["account"] == account),
         "no event is about the other account"
     );
-    // Only the event about the later connection names the replaced one.
+    // Only the event about the later connection names the one that it replaced.
     let former = &connected.expect("connected")["id"];
     for event in events {
         let event = event.json();

@@ -1,4 +1,4 @@
-//! The service's and providers' secrets do not leak.
+//! Secrets of the service and the providers do not leak.
 
 use std::{collections::BTreeSet, fs, sync::Arc};
 
@@ -20,12 +20,12 @@ fn spellings(secret: &str) -> BTreeSet<String> {
     [secret.to_owned(), escaped, percent, twice.trim_matches('"').to_owned(), json, base64].into()
 }
 
-/// A browser cookie's value.
+/// The value of a browser cookie.
 fn value(cookie: &str) -> String {
     cookie.split_once('=').map_or("", |(_, value)| value).to_owned()
 }
 
-/// Every file below a folder.
+/// Every file in a folder and its subfolders.
 fn files(folder: &std::path::Path) -> Vec<std::path::PathBuf> {
     let entries = fs::read_dir(folder).expect("it is a folder").flatten().map(|entry| entry.path());
     entries.flat_map(|path| if path.is_dir() { files(&path) } else { vec![path] }).collect()
@@ -40,7 +40,7 @@ fn logs(bundle: &Bundle) -> Vec<(String, String)> {
 #[contract_test]
 async fn no_secret_is_in_clear_in_the_table_the_logs_or_an_answer(suite: Arc<Suite>) {
     let entity = suite.entity().await;
-    // Every kind of success and failure, in addition to the other tests.
+    // Cause every kind of success and failure, in addition to those in the other tests.
     let mut states = Vec::new();
     for provider in PROVIDERS {
         let waiting = entity.visit(provider, Choice::ALLOW).await;
@@ -73,8 +73,8 @@ async fn no_secret_is_in_clear_in_the_table_the_logs_or_an_answer(suite: Arc<Sui
     let answers = suite.api.seen();
     let in_answers = found(&answers, &secrets);
     assert!(in_answers.is_empty(), "in an answer: {in_answers:#?}");
-    // The client that requested the connection gets the state, and its browser gets the cookie; both only on the start
-    // page.
+    // The client that requested the connection gets the state, and its browser gets the cookie; both receive them only
+    // on the start page.
     secrets.extend(states);
     for (path, text) in &answers {
         if let Ok(body) = serde_json::from_str::<Value>(text.split_once('\n').map_or("", |(_, body)| body))
@@ -100,11 +100,11 @@ async fn no_secret_is_in_clear_in_the_table_the_logs_or_an_answer(suite: Arc<Sui
     assert!(in_logs.is_empty(), "in a log: {in_logs:#?}");
 }
 
-/// The strings that contain secrets, with the secrets.
+/// The strings that contain secrets, each with the secret.
 fn found(texts: &[(String, String)], secrets: &BTreeSet<String>) -> Vec<(String, String)> {
     let spelt = secrets.iter().flat_map(|secret| spellings(secret).into_iter().map(move |spelling| (secret, spelling)));
     let (of, patterns): (Vec<_>, Vec<_>) = spelt.unzip();
-    // All at once: all tests' responses amount to megabytes.
+    // Search for all at once, since all tests' responses amount to megabytes.
     let search = AhoCorasick::new(patterns).expect("a few hundred patterns");
     let found: BTreeSet<_> = texts
         .iter()

@@ -1,4 +1,4 @@
-//! The start page, and the browser that a connection is bound to (RFC 9700 §4.7).
+//! The start page, and the browser to which a connection is bound (RFC 9700 §4.7).
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use crate::harness::{
 };
 use contract_test::contract_test;
 
-/// The path of one of the service's addresses.
+/// The path in one of the service's URLs.
 fn path<'a>(suite: &Suite, address: &'a str) -> &'a str {
     address.strip_prefix(suite.api.base_url()).expect("an address of the service")
 }
@@ -17,7 +17,7 @@ async fn open(suite: &Suite, start: &str) -> ApiResponse {
     suite.api.get(path(suite, start)).expect(200).await
 }
 
-/// Asserts that the provider got no request, and that the callback from the person's browser still works.
+/// Asserts that the provider received no request, and that the callback from the person's browser still works.
 async fn still_works(suite: &Suite, visit: &Visit) {
     assert_eq!(suite.providers().exchanges(visit.code()), []);
     visit.arrive("connected").await;
@@ -40,8 +40,8 @@ async fn the_start_page_names_the_entity_the_provider_and_the_scopes(suite: Arc<
     }
 }
 
-/// A stranger requests a connection for the stranger's entity and has a victim complete it: through the provider's
-/// address, and with a browser that already has one of this service's cookies.
+/// A stranger requests a connection for the stranger's own entity and has a victim complete it: through the provider's
+/// URL, and with a browser that already has one of this service's cookies.
 #[contract_test]
 async fn a_victim_does_not_complete_a_strangers_connection(suite: Arc<Suite>) {
     let stranger = suite.entity().await;
@@ -54,7 +54,7 @@ async fn a_victim_does_not_complete_a_strangers_connection(suite: Arc<Suite>) {
     let callback = || suite.api.get(back.path(suite.api.base_url()));
     callback().refused(400, "invalid-state").await;
     callback().header("cookie", &victims_browser).refused(400, "invalid-state").await;
-    // Again, with the start page's link opened invisibly.
+    // Try again, with the start page's link opened invisibly.
     let hidden = cookie_of(&open(&suite, &start).await);
     callback().header("cookie", &hidden).refused(400, "invalid-state").await;
     assert_eq!(suite.providers().exchanges(back.parameter("code")), []);
@@ -103,7 +103,7 @@ async fn only_the_page_itself_leads_on_from_it(suite: Arc<Suite>) {
     let page = open(&suite, &start).await;
     let cookie = cookie_of(&page);
     let link = link_of(&page, path(&suite, &start));
-    // A stranger who has the address has a link bound to another browser.
+    // A stranger who knows the URL gets a link that is bound to another browser.
     let strangers = link_of(&open(&suite, &start).await, path(&suite, &start));
     let another = entity.authorization_url("sim-basic").await;
     let of_another = link_of(&suite.api.get(path(&suite, &another)).header("cookie", &cookie).expect(200).await, &link);
@@ -216,7 +216,7 @@ async fn the_outcome_names_entity_and_account_to_the_browser_that_came_back(suit
     let page = declined.at(path(&suite, &denied)).expect(200).await.text();
     assert!(page.contains(&strong(&entity.id)) && !page.contains(&declined.account), "{page}");
 
-    // For other browsers, or with other parameters, the page names neither.
+    // For other browsers, or with other parameters, the page names neither the entity nor the account.
     let unproven = address.split("&proof=").next().expect("it has one");
     let forged = address.replace(&visit.account, "acct-of-a-stranger");
     let moved = address.replace("sim-basic", "sim-body");

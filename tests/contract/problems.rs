@@ -1,5 +1,5 @@
-//! Problems: each kind has a page at its address. The harness checks the format of every Problem that a test receives,
-//! and that openapi.yaml declares its kind for the response.
+//! Problems: each kind has a page at its URL. The harness checks the format of every Problem that a test receives, and
+//! that openapi.yaml declares its kind for the response.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use crate::harness::Suite;
 async fn every_kind_of_problem_has_a_page(suite: Arc<Suite>) {
     let mut kinds = suite.contract.problem_kinds();
     assert!(kinds.len() >= 15, "openapi.yaml names only {kinds:?}");
-    // The introduction lists more: kinds for future operations.
+    // The introduction lists additional kinds, for future operations.
     let introduction = suite.contract.document["info"]["description"].as_str().unwrap_or_default();
     let listed = introduction.lines().filter_map(|line| line.strip_prefix("| `")?.split('`').next());
     let listed: Vec<String> = listed.map(str::to_owned).collect();
@@ -38,7 +38,7 @@ async fn a_page_shows_an_example_and_leads_to_the_operations_and_back(suite: Arc
         let page = suite.api.get(format!("/problems/{kind}")).expect(200).await.text();
         let (words, rest) = page.split_once("<pre><code>").expect("an example");
         let (example, links) = rest.split_once("</code></pre>").expect("it ends");
-        // The example equals the sent Problem, including the backticks in its sentences.
+        // The example equals the Problem that is sent, including the backticks in its sentences.
         assert!(!words.contains('`') && !links.contains('`') && !page.contains("waypost.example"), "{page}");
         let example = example.replace("&quot;", "\"").replace("&#39;", "'").replace("&lt;", "<");
         let example: Value =
@@ -94,7 +94,7 @@ async fn every_page_forbids_frames(suite: Arc<Suite>) {
                 for header in ["Content-Security-Policy", "Referrer-Policy", "X-Content-Type-Options"] {
                     assert!(response["headers"].get(header).is_some(), "{} {status} lacks {header}", operation.id);
                 }
-                // Errors are pages only for pages, and for unknown routes.
+                // Errors are pages only for pages and for unknown routes.
                 if status == "200" {
                     pages.push(operation.id.clone());
                 }

@@ -16,7 +16,7 @@ fn webhooks(answer: &ApiResponse) -> BTreeSet<String> {
     deliveries(answer).iter().map(webhook).collect()
 }
 
-/// Publishes with a key.
+/// Publishes with an idempotency key.
 pub async fn publish_with_key(entity: &Entity, key: &str, data: Value) -> ApiResponse {
     let body = json!({ "type": "booking.created", "data": data });
     entity.post("/webhook/event").header("idempotency-key", key).json(&body).answered().await
@@ -44,7 +44,7 @@ async fn an_event_goes_to_exactly_the_webhooks_that_ask_for_it(suite: Arc<Suite>
     for path in ["/every", "/exact", "/among"] {
         receiver.until(path, 1).await;
     }
-    // Only the later event may arrive: a misrouted delivery would have arrived by then.
+    // Only the later event may arrive: a misrouted delivery would have arrived by now.
     let answer = entity.publish_of_type("payment.received", json!({})).await;
     assert_eq!(webhooks(&answer), BTreeSet::from([every]));
     receiver.until("/every", 2).await;
@@ -72,7 +72,7 @@ async fn the_answer_names_the_event_and_each_delivery(suite: Arc<Suite>) {
     let delivery = deliveries(&answer)[0].clone();
     assert_eq!(delivery["webhookIdentifier"], hook.id.as_str());
     let id = delivery["deliveryIdentifier"].as_str().expect("openapi.yaml says so");
-    // The delivery can be read at once.
+    // The delivery can be read immediately.
     let shown = entity.delivery(id).await;
     assert_eq!(shown["event"]["id"], event);
     assert_eq!(shown["webhookIdentifier"], hook.id.as_str());

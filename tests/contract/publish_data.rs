@@ -1,4 +1,4 @@
-//! The data of a published event: sent byte for byte, and refused if it is invalid or too large.
+//! A published event's data: sent byte for byte, and refused if it is invalid or too large.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use crate::{
 
 const ID: usize = "evt_00000000000000000000000000".len();
 
-/// Publishes data in this form and returns the delivered body.
+/// Publishes data in this form, and returns the delivered body.
 async fn delivered(entity: &Entity, receiver: &Receiver, data: &str) -> String {
     let count = receiver.everything().len();
     let body = format!(r#" {{ "data" : {data} , "type":"booking.created"}} "#);
@@ -74,7 +74,7 @@ async fn data_that_no_parser_agrees_on_are_shown_as_they_are_sent(suite: Arc<Sui
     let answer = entity.post("/webhook/event").body("application/json", body).expect(202).await;
     let id = deliveries(&answer)[0]["deliveryIdentifier"].as_str().expect("openapi.yaml says so").to_owned();
     let sent = String::from_utf8(receiver.until("/", 1).await.remove(0).body).expect("the body is UTF-8");
-    // A handwritten request, since the tests' client reads every response as JSON.
+    // Write the request by hand, since the tests' client reads every response as JSON.
     let request = format!(
         "GET {} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {token}\r\nConnection: close\r\n\r\n",
         entity.path(&format!("/webhook/delivery/{id}"))
@@ -88,7 +88,7 @@ async fn data_may_nest_as_deep_as_the_bound_and_no_deeper(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     let receiver = Receiver::start().await;
     entity.hook(&receiver.on("/", [Behaviour::status(200)])).await;
-    // The request is the first level, as the event is in the delivery.
+    // The request itself is the first level, as the event is in the delivery.
     let objects = |levels: usize| format!("{}1{}", r#"{"a":"#.repeat(levels - 1), "}".repeat(levels - 1));
     let lists = |levels: usize| format!(r#"{{"a":{}{}}}"#, "[".repeat(levels - 2), "]".repeat(levels - 2));
     for data in [objects(100), lists(100)] {
@@ -101,7 +101,7 @@ async fn data_may_nest_as_deep_as_the_bound_and_no_deeper(suite: Arc<Suite>) {
         let detail = problem["detail"].as_str().expect("openapi.yaml says so");
         assert!(detail.contains("nested deeper than 100 levels"), "{detail}");
     }
-    // Brackets in strings are text.
+    // Brackets in strings are ordinary text.
     let text = format!(r#"{{"a":"{}"}}"#, r#"[{\""#.repeat(1_000));
     assert!(delivered(&entity, &receiver, &text).await.contains(&text));
 }
@@ -212,7 +212,7 @@ async fn an_event_may_have_256_kib_and_no_more(suite: Arc<Suite>) {
         let problem = entity.post("/webhook/event").json(&body).refused(413, "payload-too-large").await;
         assert_eq!(problem["properties"]["limitBytes"], 256 * 1_024);
     }
-    // Bytes count, not characters.
+    // The limit counts bytes, not characters.
     let body = json!({ "type": "booking.created", "data": { "x": "é".repeat(room / 2 + 1) } });
     entity.post("/webhook/event").json(&body).refused(413, "payload-too-large").await;
 }
@@ -233,7 +233,7 @@ async fn space_around_the_data_does_not_count_for_the_event(suite: Arc<Suite>) {
     let larger = body(1_024 * 1_024 + 1, r#"{"a":1}"#);
     let call = entity.post("/webhook/event").body("application/json", larger);
     assert_eq!(call.refused(413, "payload-too-large").await["properties"]["limitBytes"], 1_024 * 1_024);
-    // White space within the data also counts.
+    // White space in the data counts, too.
     let spaced = format!("{{{}}}", " ".repeat(256 * 1_024));
     let body = format!(r#"{{"type":"booking.created","data":{spaced}}}"#);
     let call = entity.post("/webhook/event").body("application/json", body);

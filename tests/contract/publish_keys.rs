@@ -1,4 +1,4 @@
-//! Publishing with an idempotency key: a repetition gets the first response and publishes nothing.
+//! Publishing with an idempotency key: repeating a request returns the first response and publishes nothing.
 
 use std::{collections::BTreeSet, sync::Arc};
 
@@ -23,7 +23,7 @@ async fn the_same_key_returns_the_first_answer_and_delivers_once(suite: Arc<Suit
         let again = publish_with_key(&entity, "key", json!({ "a": 1 })).await;
         assert_eq!((again.status, again.json()), (202, first.json()), "{}", again.exchange);
     }
-    // A later event has arrived; repetitions would have arrived earlier.
+    // A later event has arrived; repetitions would have arrived before it.
     let later = entity.publish(json!({ "later": true })).await;
     entity.until_status(&later, &["delivered"]).await;
     assert_eq!(receiver.received("/").len(), 2);
@@ -39,7 +39,7 @@ async fn the_same_key_with_another_body_is_a_conflict(suite: Arc<Suite>) {
         let answer = publish_with_key(&entity, "key", other).await;
         assert_eq!(answer.status, 409, "{}", answer.exchange);
     }
-    // Bodies are compared by value: the same value in another notation is the same body.
+    // Bodies are compared by value, so the same value in another notation is the same body.
     let rewritten = r#"{ "data": { "a": 1.0 }, "type": "booking.cre\u0061ted" }"#;
     let call = entity.post("/webhook/event").header("idempotency-key", "key").body("application/json", rewritten);
     assert_eq!(call.expect(202).await.json(), first.json());
@@ -106,7 +106,7 @@ async fn a_key_whose_time_is_over_is_a_new_one(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     let before = now();
     let first = publish_with_key(&entity, "key", json!({ "a": 1 })).await.json();
-    // The table removes expired items with a delay; until then the item exists but does not count.
+    // The table removes expired items with a delay; until then, they exist but do not count.
     let table = suite.table();
     let prefix = format!("IDEMPOTENCY#{}#", entity.id);
     let is_key = |item: &&Value| item["pk"]["S"].as_str().is_some_and(|pk| pk.starts_with(&prefix));
@@ -119,7 +119,7 @@ async fn a_key_whose_time_is_over_is_a_new_one(suite: Arc<Suite>) {
     let second = publish_with_key(&entity, "key", json!({ "a": 2 })).await;
     assert_eq!(second.status, 202, "{}", second.exchange);
     assert_ne!(second.json()["eventIdentifier"], first["eventIdentifier"]);
-    // The new record replaces it.
+    // The new record replaces the expired one.
     assert_eq!(publish_with_key(&entity, "key", json!({ "a": 2 })).await.json(), second.json());
     assert_eq!(publish_with_key(&entity, "key", json!({ "a": 1 })).await.status, 409);
 }

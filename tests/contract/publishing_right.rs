@@ -1,4 +1,4 @@
-//! The right to publish: which applications have it, who grants it, and that withdrawing it takes effect.
+//! The right to publish: which applications have it, who can grant it, and that withdrawing it takes effect.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use crate::{
     panel_sessions,
 };
 
-/// An application of a subscriber or publisher, with or without `mayPublish`.
+/// A subscriber's or publisher's application, with or without `mayPublish`.
 async fn integration(entity: &Entity, may_publish: Option<bool>) -> Made {
     let mut body = json!({ "name": "Integration", "scopes": ["integrations.read", "integrations.write"] });
     if let Some(may_publish) = may_publish {
@@ -37,7 +37,7 @@ fn forged(suite: &Suite, entity: &Entity, scope: &str, may_publish: bool) -> Str
     forge.token(&forge.header(), &claims)
 }
 
-/// Otherwise a subscriber could announce to others that a payment was received.
+/// Otherwise, a subscriber could claim to others that a payment was received.
 #[contract_test]
 async fn an_application_publishes_only_if_that_was_asked_for(suite: Arc<Suite>) {
     let entity = suite.entity().await;
@@ -60,7 +60,7 @@ async fn an_application_publishes_only_if_that_was_asked_for(suite: Arc<Suite>) 
         let tested = api.post(entity.path(&format!("/webhook/{}/test", hook.id))).bearer(&token).json(&json!({}));
         tested.expect(202).await;
     }
-    // One event of the application with the right, and three test events.
+    // There is one event from the application with the right, and three test events.
     let kinds: Vec<Value> = receiver.until("/", 4).await.iter().map(|sent| sent.json()["type"].clone()).collect();
     assert_eq!(kinds.iter().filter(|kind| *kind == "payment.received").count(), 1, "{kinds:?}");
     for (wrong, body) in [("null", json!(null)), ("a text", json!("true"))] {
@@ -82,7 +82,7 @@ async fn a_caller_gives_no_right_to_publish_that_its_token_lacks(suite: Arc<Suit
     ask(&without, false).expect(201).await;
     ask(&with, true).expect(201).await;
 
-    // With its own secret or key in a publishing application, a caller could publish; removing one needs the same
+    // With its own secret or key for a publishing application, a caller could publish; removing one requires the same
     // rights.
     let publisher = integration(&entity, Some(true)).await;
     let before = shown(&entity, &publisher).await;
@@ -108,7 +108,7 @@ async fn a_caller_gives_no_right_to_publish_that_its_token_lacks(suite: Arc<Suit
     }
 }
 
-/// A link created by a publishing token used to have the right to publish in every case.
+/// Regression test: a link created with a publishing token always had the right to publish.
 #[contract_test]
 async fn a_panel_link_may_publish_only_if_its_maker_says_so_and_may(suite: Arc<Suite>) {
     let entity = suite.entity().await;
@@ -146,7 +146,7 @@ async fn withdrawing_the_right_to_publish_revokes_the_tokens_that_have_it(suite:
     let off = off.json();
     assert_eq!((&off["mayPublish"], &off["version"]), (&json!(false), &json!(2)));
     assert_eq!(introspected(api, &first).await["active"], false);
-    // The application continues with its next token.
+    // The application can continue with its next token.
     let next = async || {
         until("a token that is good", LONG, async || {
             let next = token(api, &application.id, &application.secret).await;

@@ -1,7 +1,8 @@
-//! Each managing entity's share of publishing: an entity above its share is refused until the minute ends, without
+//! Each managing entity's share of publishing: above its share, an entity is refused until the minute ends, without
 //! affecting others.
 //!
-//! The bundle reads the wall clock, so minutes may end during a test. Each minute admits an entity's share again.
+//! The bundle uses the wall clock, so a minute may end during a test. In each minute, an entity's share is available
+//! again.
 
 use std::{collections::BTreeSet, sync::Arc};
 
@@ -24,8 +25,7 @@ fn is_refusal(answer: &ApiResponse, limit: usize) {
     assert!((1..=60).contains(&is_limited(answer, "published-deliveries", limit, 60)), "{}", answer.exchange);
 }
 
-/// Repeats a call until it is refused, and returns the number of accepted calls: at most `each_minute` times in each
-/// minute.
+/// Repeats a call until it is refused, and returns the number of accepted calls, at most `each_minute` per minute.
 async fn admitted(call: impl Fn(usize) -> Call, each_minute: usize, limit: usize) -> usize {
     let first = now() / 60;
     for number in 0.. {
@@ -40,7 +40,7 @@ async fn admitted(call: impl Fn(usize) -> Call, each_minute: usize, limit: usize
     unreachable!("it is refused before numbers end")
 }
 
-/// Writes other processes' counts, for the current minute and the next ones.
+/// Writes other processes' counts for the current minute and the next ones.
 async fn counted_elsewhere(table: &Table, entity: &Entity, count: usize) {
     let minute = now() / 60 * 60;
     let counts = (0..20).map(|number| {
@@ -73,7 +73,7 @@ async fn an_entity_above_its_share_is_refused_and_others_are_not(suite: Arc<Suit
             received.iter().filter_map(|request| request.json()["data"]["number"].as_u64()).collect();
         assert_eq!(numbers.len(), count, "accepted events of {path} were lost, or refused ones delivered");
     }
-    // Events accepted by other processes count from this process's first step on, which is an event here: one is
+    // A process considers events accepted by other processes from its first step on, which is one event here: one is
     // accepted in each minute, and more only if the table does not respond within a second.
     let elsewhere = Entity::new(&api, "elsewhere".to_owned()).await;
     counted_elsewhere(&Table::of(&api.env), &elsewhere, LIMIT).await;
@@ -90,7 +90,7 @@ async fn a_large_event_counts_once_for_each_4_kib(suite: Arc<Suite>) {
         let data = json!({ "text": "x".repeat(250 * 1024) });
         entity.post("/webhook/event").json(&json!({ "type": "booking.created", "data": data }))
     };
-    // The second begins before the share is used up.
+    // The second request begins before the share is used up.
     let accepted = admitted(|_| large(), 2, LIMIT).await;
     assert!(accepted >= 2, "refused after {accepted}");
     assert!(bundle.stop().await.success());
@@ -119,7 +119,7 @@ async fn an_event_counts_once_for_each_webhook_that_it_goes_to(suite: Arc<Suite>
     };
     is_refusal(&refused, LIMIT);
     assert!(accepted == LIMIT / HOOKS || now() / 60 > minute, "{accepted} events accepted");
-    // A refusal leaves no delivery, and the last accepted event has all of its deliveries.
+    // A refused event has no deliveries, and the last accepted event has all of its deliveries.
     receiver.until("/", accepted * HOOKS).await;
     assert!(bundle.stop().await.success());
 }
@@ -131,7 +131,7 @@ async fn a_refusal_comes_after_the_checks_of_the_caller_and_before_all_else(suit
     let entity = Entity::new(&api, "busy".to_owned()).await;
     let receiver = Receiver::start().await;
     let hook = entity.hook(&receiver.on("/", [Behaviour::status(200)])).await;
-    // Repetitions and malformed events also count.
+    // Repeated requests and malformed events count, too.
     let body = json!({ "type": "booking.created", "data": {} });
     let again = || entity.post("/webhook/event").header("idempotency-key", "same").json(&body);
     let malformed = || entity.post("/webhook/event").body("application/json", "{");
@@ -193,14 +193,15 @@ async fn publishing_continues_when_counting_fails(suite: Arc<Suite>) {
         calls.filter(counts(entity)).count()
     };
     for entity in [&refused, &late] {
-        // The stored count would cause a refusal if it were read.
+        // If the stored count were read, it would cause a refusal.
         counted_elsewhere(&Table::of(&setup.api.env), entity, LIMIT).await;
         for number in 0..EVENTS {
             event(entity, number).expect(202).await;
         }
         assert!(counted(entity) >= EVENTS, "{} was counted", entity.id);
     }
-    // A publish request waits at most a second. The table's client would repeat the call after four.
+    // A publish request waits at most a second for the count. The table's client would repeat the call only after four
+    // seconds.
     assert_eq!(counted(&late), EVENTS, "no publication waited for the count");
     assert!(setup.bundle.stop().await.success());
 }

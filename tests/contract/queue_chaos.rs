@@ -17,12 +17,12 @@ use crate::harness::{
     Account, Behaviour, DueAttempt, Entity, Interposed, Receiver, Settings, Suite, account, second_sandbox,
 };
 
-/// Number of published events.
+/// The number of events to publish.
 pub const EVENTS: usize = 150;
 /// A schedule for an endpoint that fails every other request: one delivery in a million fails on every attempt.
 pub const SCHEDULE: &str = "0s,1s,1s,1s,1s,1s,1s,1s,1s,1s,1s,1s,1s,1s,1s,1s,1s,1s,1s,1s";
 
-/// Creates a webhook for only the test's events, without operational events about failures.
+/// Creates a webhook that receives only the test's events, not operational events about failures.
 pub async fn for_bookings(entity: &Entity, url: &str) {
     entity.hook_with(json!({ "name": "bookings", "eventUrl": url, "eventList": ["booking.created"] })).await;
 }
@@ -41,7 +41,7 @@ pub async fn publish(entity: &Entity, receiver: &Receiver) -> Vec<String> {
     publications.buffer_unordered(8).flat_map(stream::iter).collect().await
 }
 
-/// A second dispatcher process; another entity's delivery starts the first.
+/// Starts a second dispatcher process; another entity's delivery starts the first.
 async fn second_dispatcher(setup: &Interposed) -> Child {
     let warm = Entity::new(&setup.api, "warm".to_owned()).await;
     let receiver = Receiver::start().await;
@@ -49,7 +49,7 @@ async fn second_dispatcher(setup: &Interposed) -> Child {
     second_sandbox(&setup.bundle, "dispatch-deliveries").await
 }
 
-/// Asserts that every delivery arrived, and that each request is an attempt: no process died.
+/// Asserts that every delivery succeeded, and that each request is an attempt, since no process died.
 pub fn complete(account: &Account) {
     assert_eq!((account.deliveries, account.interrupted), (2 * EVENTS, 0), "{account:?}");
     println!("{account:?}");
@@ -61,7 +61,7 @@ async fn a_queue_that_loses_doubles_delays_and_reorders_changes_nothing(suite: A
     let Interposed { bundle, api, services, .. } = &setup;
     let entity = Entity::new(api, "chaos".to_owned()).await;
     let receiver = Receiver::start().await;
-    // No attempt loses two messages: the sweep doubles its wait before each repetition, and the test would take longer.
+    // No attempt loses two messages: the sweep doubles its wait before each repetition, so the test would take longer.
     let lost = Mutex::new(HashSet::new());
     let is_lost_first = move |message: &str| {
         let attempts = DueAttempt::all_in(message);
@@ -85,8 +85,8 @@ async fn a_queue_that_loses_doubles_delays_and_reorders_changes_nothing(suite: A
     assert!(bundle.stop().await.success());
 }
 
-/// Two sandboxes once sent the same message's event, and one of the requests was in no history: a first attempt was
-/// made without a claim.
+/// Regression test: two sandboxes sent the same message's event, and one of the requests was in no history, since a
+/// first attempt was made without a claim.
 #[contract_test]
 async fn a_message_that_two_sandboxes_receive_is_sent_once(suite: Arc<Suite>) {
     const COPIES: usize = 6;

@@ -1,5 +1,5 @@
-//! A webhook's rate limit: its attempts are spaced, further deliveries wait in line, and other webhooks' deliveries do
-//! not wait.
+//! A webhook's rate limit: its attempts are spaced out, further deliveries wait in line, and other webhooks' deliveries
+//! do not wait.
 
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
@@ -22,7 +22,7 @@ async fn change(entity: &Entity, hook: &Hook, members: Value) -> Value {
     entity.call("PATCH", &format!("/webhook/{}", hook.id)).json(&members).expect(200).await.json()
 }
 
-/// Sends a webhook its first event; then gives it a line of this many seconds, as if others were waiting in it.
+/// Sends a webhook its first event, then makes its line this many seconds long, as if others were waiting in it.
 async fn with_line(table: &Table, entity: &Entity, hook: &Hook, seconds: i64) {
     let first = entity.publish(json!({})).await;
     entity.until_status(&first, &["delivered"]).await;
@@ -40,7 +40,7 @@ async fn attempts_of_a_webhook_are_spaced(suite: Arc<Suite>) {
     let url = receiver.on("/", [Behaviour::status(503), Behaviour::status(200)]);
     let hook = entity.hook_with(limited(&url, 2)).await;
     assert_eq!(hook.json["maxAttemptsPerSecond"], 2);
-    // In milliseconds.
+    // The times are in milliseconds.
     let millis = |value: &Value| time(value).as_millisecond();
     let (mut created, mut times) = (Vec::new(), Vec::new());
     for delivery in publish(&entity, "booking.created", EVENTS).await {
@@ -50,7 +50,8 @@ async fn attempts_of_a_webhook_are_spaced(suite: Arc<Suite>) {
         times.extend(attempts.map(|attempt| millis(&attempt["attemptDate"])));
     }
     times.sort_unstable();
-    // One more attempt than `EVENTS`: a retry, since the first attempt fails. A stalling machine interrupts others.
+    // There is one attempt more than `EVENTS`: a retry, since the first attempt fails. On a machine that stalls,
+    // interrupted attempts are added.
     assert!(times.len() > EVENTS, "{times:?}");
     // No attempt comes before its slot, and the slots are half a second apart.
     let mut slot = created.into_iter().min().expect("some events");
@@ -59,7 +60,7 @@ async fn attempts_of_a_webhook_are_spaced(suite: Arc<Suite>) {
         slot += 500;
     }
     for (number, window) in times.windows(11).enumerate() {
-        // Eleven slots span five seconds. An attempt may use its slot two seconds late, and then also begin late; if a
+        // Eleven slots span five seconds. An attempt may use its slot two seconds late, and may begin even later; if a
         // machine stalls, several begin when the stall ends.
         let span = window[10] - window[0];
         assert!(span >= 1_000, "from attempt {number} on, 11 came within {span} ms");
@@ -89,7 +90,7 @@ async fn a_delivery_in_line_says_so_and_goes_when_the_limit_is_removed(suite: Ar
         turns.insert(shown["nextAttemptDate"].as_str().expect("a time").to_owned());
     }
     assert_eq!((in_line.len(), turns.len()), (EVENTS, EVENTS), "each has another turn");
-    // One webhook's line holds up no other.
+    // One webhook's line delays no other webhook.
     for delivery in &of_other {
         entity.until_status(delivery, &["delivered"]).await;
     }
@@ -113,7 +114,7 @@ async fn a_change_to_pull_while_an_attempt_waits_for_its_turn_sends_nothing(suit
     let delivery = entity.publish(json!({})).await;
     slot.reached().await;
     change(&entity, &hook, json!({ "delivery": "pull" })).await;
-    // By then, the webhook state that the dispatcher has read is too old, and older still on a slow machine.
+    // By then, the webhook state that the dispatcher has read is out of date, especially on a slow machine.
     sleep(Duration::from_millis(500)).await;
     slot.release();
     let read = read_some(&entity, &hook, json!({ "visibility": 600 })).await;
@@ -130,10 +131,10 @@ async fn the_probe_after_a_pause_does_not_wait_for_its_turn(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     let receiver = Receiver::start().await;
     let hook = entity.hook_with(limited(&receiver.on("/", [Behaviour::status(200)]), 1)).await;
-    // Others are waiting in line for an hour, and the breaker's pause is over.
+    // Others have an hour's wait in line, and the breaker's pause is over.
     let table = suite.table();
     with_line(&table, &entity, &hook, HOUR).await;
-    // A success counted later would end the pause.
+    // If a success were counted later, it would end the pause.
     until("the attempt is counted", LONG, async || {
         let stats = entity.get(&format!("/webhook/{}/stats", hook.id)).expect(200).await.json();
         (stats["last24Hours"]["attempts"] == 1).then_some(())

@@ -1,5 +1,5 @@
 //! Receivers that are slow, send endlessly, or respond with any status and body: each attempt is recorded as the
-//! contract says, in time, without memory growth.
+//! contract promises, in time, without memory growth.
 
 use std::{io::Write, sync::Arc, time::Duration};
 
@@ -17,7 +17,7 @@ use crate::{
 /// How long an exchange may take, in milliseconds, minus a margin for the difference between two clock readings.
 const LIMIT: u64 = 14_500;
 
-/// Creates a webhook at this address, publishes to it, and returns the first attempt.
+/// Creates a webhook at this URL, publishes to it, and returns the first attempt.
 pub async fn first_attempt(entity: &Entity, url: &str) -> Value {
     attempt_with(entity, url, json!({})).await
 }
@@ -30,14 +30,14 @@ pub async fn attempt_with(entity: &Entity, url: &str, data: Value) -> Value {
     delivery["attempts"][0].clone()
 }
 
-/// The first attempt to deliver to a receiver that behaves like this.
+/// The first attempt at a delivery to a receiver with this behaviour.
 pub async fn attempt(suite: &Suite, behaviour: Behaviour) -> Value {
     const ROUNDS: usize = 10;
     for _ in 0..ROUNDS {
         let entity = suite.entity().await;
         let receiver = Receiver::start().await;
         let attempt = first_attempt(&entity, &receiver.on("/", [behaviour.clone()])).await;
-        // A stalling machine interrupts attempts.
+        // A machine that stalls interrupts attempts.
         if !attempt["error"].as_str().is_some_and(|error| error.starts_with("interrupted: ")) {
             return attempt;
         }
@@ -45,7 +45,7 @@ pub async fn attempt(suite: &Suite, behaviour: Behaviour) -> Value {
     panic!("the first attempt was interrupted in each of {ROUNDS} rounds");
 }
 
-/// The first attempt to deliver to this address.
+/// The first attempt at a delivery to this URL.
 pub async fn attempt_at(suite: &Suite, url: &str) -> Value {
     first_attempt(&suite.entity().await, url).await
 }
@@ -65,7 +65,7 @@ pub fn was_soon_over(attempt: &Value) {
     assert!(attempt["durationMs"].as_u64().is_some_and(|duration| duration < LIMIT), "{attempt:#}");
 }
 
-/// Asserts that the attempt has this status and this body.
+/// Asserts that the attempt received this status and this body.
 pub fn was_answered(attempt: &Value, status: u16, body: &str) {
     assert_eq!((&attempt["httpStatus"], &attempt["responseBody"]), (&json!(status), &json!(body)), "{attempt:#}");
 }
@@ -76,7 +76,7 @@ pub fn timed_out(attempt: &Value) {
     lasted_to_the_limit(attempt);
 }
 
-/// Asserts that the attempt took at least the 15 s allowed for an exchange; the excess depends on the machine.
+/// Asserts that the attempt took at least the 15 s allowed for an exchange; how much longer depends on the machine.
 fn lasted_to_the_limit(attempt: &Value) {
     let duration = attempt["durationMs"].as_u64().expect("openapi.yaml says so");
     assert!(duration >= LIMIT, "given up after {duration} ms");
@@ -101,15 +101,15 @@ async fn headers_that_trickle_time_out(suite: Arc<Suite>) {
     timed_out(&attempt(&suite, Behaviour::endless_headers(Duration::from_secs(1))).await);
 }
 
-/// Number of concurrent deliveries.
+/// The number of concurrent deliveries.
 const AT_ONCE: usize = 100;
-/// How much more memory these deliveries may need than ordinary ones. A head may take 1 MiB, though few are complete at
-/// the same time.
+/// How much more memory these deliveries may use than ordinary ones. A response's head may take 1 MiB, though few heads
+/// are complete at the same time.
 const MEMORY_KILOBYTES: u64 = 40_000;
 
 #[contract_test]
 async fn endless_answers_cost_no_memory(suite: Arc<Suite>) {
-    // An open breaker would hold deliveries back after the first failures.
+    // An open breaker would put deliveries on hold after the first failures.
     let settings = Settings::default().with("RETRY_SCHEDULE", "0s").with("BREAKER_THRESHOLD", "1000");
     let (bundle, api, _permit) = suite.other_bundle(settings).await;
     let receiver = Receiver::start().await;
@@ -138,7 +138,7 @@ async fn endless_answers_cost_no_memory(suite: Arc<Suite>) {
         }
         most.max(memory_kilobytes(&dispatcher))
     };
-    // Ordinary deliveries come first, so that their memory is not counted.
+    // Make ordinary deliveries first, so that their memory is not counted.
     let slow = |behaviour: Behaviour| behaviour.after(Duration::from_millis(500));
     let kinds = [
         ("an endless body", Behaviour::endless_body(200)),
@@ -162,7 +162,7 @@ async fn endless_answers_cost_no_memory(suite: Arc<Suite>) {
 
 #[contract_test]
 async fn an_address_that_is_no_longer_allowed_is_blocked(suite: Arc<Suite>) {
-    // A delivery is waiting for its second attempt while the operator removes the exception for this machine.
+    // A delivery is waiting for its second attempt when the operator removes the exception for this machine.
     let settings = Settings::default().with("RETRY_SCHEDULE", "0s,1h");
     let (bundle, api, _permit) = suite.other_bundle(settings.clone()).await;
     let entity = Entity::new(&api, "blocked".to_owned()).await;
@@ -176,7 +176,7 @@ async fn an_address_that_is_no_longer_allowed_is_blocked(suite: Arc<Suite>) {
     let delivery = entity.until_status(&id, &["failed", "delivered"]).await;
     did_not_complete(&delivery["attempts"][1], "blocked");
     assert_eq!(receiver.received("/").len(), 1, "a blocked address was contacted");
-    // No new webhook can be created there.
+    // No new webhook with an endpoint on this machine can be created.
     let body = json!({ "name": "x", "eventUrl": receiver.url("/"), "eventList": [] });
     entity.post("/webhook").json(&body).refused(400, "invalid-request").await;
     assert!(bundle.stop().await.success());
@@ -231,7 +231,7 @@ async fn a_body_that_is_not_utf_8_takes_no_more_than_the_limit(suite: Arc<Suite>
     assert_eq!(attempt["responseBody"], "\u{fffd}".repeat(4_096 / 3));
 }
 
-/// Endpoints compress although the request asks them not to.
+/// Endpoints compress responses although the request asks them not to.
 #[contract_test]
 async fn a_compressed_body_is_shown_as_text(suite: Arc<Suite>) {
     let mut packed = GzEncoder::new(Vec::new(), Compression::default());

@@ -1,4 +1,4 @@
-//! Receivers that violate TCP, TLS or HTTP: each attempt is recorded with a stable code, in time.
+//! Receivers that violate TCP, TLS or HTTP: each attempt is recorded in time, with a stable code.
 
 use std::{fs, net::SocketAddr, sync::Arc, time::Duration};
 
@@ -52,7 +52,7 @@ async fn huge_headers_do_not_stop_deliveries(suite: Arc<Suite>) {
     for headers in [format!("X-Huge: {huge}\r\n"), many] {
         let answer = format!("HTTP/1.1 200 OK\r\n{headers}Content-Length: 2\r\n\r\nok");
         let attempt = attempt(&suite, Behaviour::raw(answer)).await;
-        // The attempt is recorded soon, with a response or an error.
+        // The attempt is recorded soon, with either a response or an error.
         assert!(attempt["httpStatus"] == 200 || attempt["error"].is_string(), "{attempt:#}");
         was_soon_over(&attempt);
     }
@@ -79,7 +79,7 @@ async fn a_server_without_tls_is_a_tls_error(suite: Arc<Suite>) {
     assert!(receiver.everything().is_empty(), "an https webhook received plain HTTP");
 }
 
-/// An endpoint that runs `act` on each connection.
+/// An endpoint that runs `act` for each connection.
 async fn endpoint<F: Future<Output = std::io::Result<()>> + Send + 'static>(
     act: impl Fn(TcpStream) -> F + Send + 'static,
 ) -> SocketAddr {
@@ -141,14 +141,14 @@ async fn an_endpoint_is_sent_to_only_with_a_trusted_certificate_for_its_name(sui
 
 #[contract_test]
 async fn interim_answers_without_an_end_end_the_attempt(suite: Arc<Suite>) {
-    // If sent at once, the limit in bytes ends it; if sent slowly, the time limit does.
+    // If the data is sent at once, the size limit ends the attempt; if it is sent slowly, the time limit does.
     for (pause, code) in [(Duration::ZERO, "connect"), (Duration::from_millis(20), "timeout")] {
         let attempt = attempt(&suite, Behaviour::endless_interim_answers(pause)).await;
         did_not_complete(&attempt, code);
     }
 }
 
-/// A delivery whose body does not fit into a connection's buffers.
+/// An attempt at a delivery whose body does not fit into a connection's buffers.
 async fn large_attempt(suite: &Suite, address: SocketAddr) -> Value {
     attempt_with(&suite.entity().await, &format!("http://{address}/"), json!({ "large": "x".repeat(250_000) })).await
 }
@@ -184,7 +184,7 @@ async fn an_answer_before_any_request_is_no_success_of_another(suite: Arc<Suite>
         until_closed(stream).await
     })
     .await;
-    // The response arrives before or after the request's first byte; both are recorded soon.
+    // The response may arrive before or after the request's first byte; either way, it is recorded soon.
     let attempt = attempt_at(&suite, &format!("http://{address}/")).await;
     assert!(attempt["httpStatus"] == 200 || attempt["error"].is_string(), "{attempt:#}");
     was_soon_over(&attempt);
@@ -226,13 +226,13 @@ async fn lengths_that_contradict_each_other_are_never_guessed(suite: Arc<Suite>)
         let answer = format!("HTTP/1.1 200 OK\r\n{lengths}\r\n\r\nhello");
         did_not_complete(&attempt(&suite, Behaviour::raw(answer)).await, "connect");
     }
-    // RFC 9112 §6.3: chunks override a length.
+    // RFC 9112 §6.3: chunks override a content length.
     let both = "HTTP/1.1 200 OK\r\nContent-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n";
     let attempt = attempt(&suite, Behaviour::raw(both)).await;
     assert!(attempt["responseBody"] == "hello" || attempt["error"].is_string(), "{attempt:#}");
 }
 
-/// The received status counts (RFC 9112 §9.8): the endpoint has the event, and must not receive it again.
+/// The status received counts (RFC 9112 §9.8): the endpoint has the event, and must not receive it again.
 #[contract_test]
 async fn a_broken_body_takes_back_no_status(suite: Arc<Suite>) {
     let head = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n";
@@ -277,7 +277,7 @@ async fn a_switch_of_protocols_is_no_success(suite: Arc<Suite>) {
     assert_eq!(delivery["status"], "failed", "{delivery:#}");
 }
 
-/// RFC 9112 §5.2: a recipient replaces each fold with spaces.
+/// RFC 9112 §5.2: a recipient replaces each line fold with spaces.
 #[contract_test]
 async fn a_folded_header_changes_nothing(suite: Arc<Suite>) {
     for (status, expected) in [(200, "delivered"), (410, "failed")] {

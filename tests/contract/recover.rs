@@ -1,5 +1,5 @@
-//! Recovery: all of a range's failed, cancelled and waiting deliveries are sent in the background, once each, even if
-//! the sweep is killed.
+//! Recovery: all failed, cancelled and waiting deliveries in a range are sent in the background, once each, even if the
+//! sweep is killed.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -27,7 +27,7 @@ fn recovery(entity: &Entity, hook: &Hook, range: &Value) -> Call {
     entity.post(&format!("/webhook/{}/recover", hook.id)).json(range)
 }
 
-/// Requests a recovery, bypassing the limit per minute: the minute's count is removed first.
+/// Requests a recovery, bypassing the per-minute limit by removing the minute's count first.
 async fn recover(entity: &Entity, hook: &Hook, range: &Value) -> u64 {
     let minute = now() - now() % 60;
     let counted = format!("ALLOWANCE#recoveries#{}", entity.id);
@@ -50,7 +50,7 @@ async fn count(entity: &Entity, hook: &Hook, status: &str) -> usize {
     }
 }
 
-/// Waits until this many deliveries have a status; each change restarts the timeout.
+/// Waits until this many deliveries have this status; each change restarts the timeout.
 async fn until_count(entity: &Entity, hook: &Hook, status: &str, expected: usize) {
     let mut last = count(entity, hook, status).await;
     while last != expected {
@@ -61,8 +61,8 @@ async fn until_count(entity: &Entity, hook: &Hook, status: &str, expected: usize
     }
 }
 
-/// Recovers, and polls the number left until it is zero; each change restarts the timeout. Kills the sweep once some
-/// are recovered. Returns the numbers.
+/// Starts a recovery, and polls the number of deliveries left until it is zero; each change restarts the timeout. Kills
+/// the sweep once some deliveries have been recovered. Returns the numbers that it saw.
 async fn recovered_despite_a_kill(bundle: &Bundle, entity: &Entity, hook: &Hook, range: &Value) -> Vec<u64> {
     let all = recover(entity, hook, range).await;
     let sweep = bundle.process("sweep-deliveries").await;
@@ -197,8 +197,8 @@ async fn failed_deliveries_alone_are_recovered_when_no_others_are_included(suite
     assert_eq!(receiver.received("/").len(), 7);
 }
 
-/// An outage of several hours, in seconds: the endpoint does not respond, the schedule has long waits, and the breaker
-/// is open.
+/// An outage of several hours, compressed into seconds: the endpoint does not respond, the schedule has long waits, and
+/// the breaker is open.
 #[contract_test]
 async fn after_an_outage_waiting_deliveries_are_delivered_at_once(suite: Arc<Suite>) {
     let settings = Settings::default().with("RETRY_SCHEDULE", "0s,1h,1h").with("BREAKER_THRESHOLD", "3");
@@ -298,7 +298,7 @@ async fn a_delivery_that_cannot_be_read_keeps_no_recovery_from_its_end(suite: Ar
     assert!(bundle.stop().await.success());
 }
 
-/// After a rollback, a later release's job once blocked its entity's other jobs.
+/// Regression test: after a rollback, a later release's job blocked its entity's other jobs.
 #[contract_test]
 async fn a_job_that_cannot_be_read_holds_up_no_other_of_its_entity(suite: Arc<Suite>) {
     let settings = swept_by_hand().with("RETRY_SCHEDULE", "0s");
@@ -364,7 +364,7 @@ async fn a_recovery_of_nothing_says_why(suite: Arc<Suite>) {
     assert_eq!(entity.delivery(&id).await["attemptCount"], 1);
 }
 
-/// Right after a failure, a recovery once had no effect, because the index lags behind the table.
+/// Regression test: right after a failure, a recovery had no effect, because the index lags behind the table.
 #[contract_test]
 async fn a_recent_failure_is_recovered_before_the_index_shows_it(suite: Arc<Suite>) {
     let (setup, _permit) = suite.other_bundle_interposed(one_attempt()).await;
@@ -401,7 +401,7 @@ async fn deliveries_cancelled_by_disabling_are_recovered_after_enabling(suite: A
     entity.until_status(&ids[3], &["failed"]).await;
     let shown = entity.webhook(&hook.id).await;
     assert_eq!(shown["enabled"], false, "{shown:#}");
-    // Their next attempts find the webhook disabled.
+    // The next attempts of these deliveries find the webhook disabled.
     for id in &ids[..3] {
         overdue(&suite.table(), id, LONG_AGO).await;
     }
@@ -433,7 +433,7 @@ async fn exhausted_and_expired_deliveries_are_not_recovered(suite: Arc<Suite>) {
     let mut head = table.head(&ids[0]).await.expect("it is there");
     head["attemptCount"] = json!({ "N": "99" });
     table.put(head).await;
-    // Like a delivery from 91 days ago that the table has not removed yet.
+    // This head belongs to a delivery from 91 days ago that the table has not removed yet.
     let expired = stored::delivery_id(&stored::event_id((now() - 91 * DAY) * 1_000, 0), 0);
     let (pk, sk) = stored::head_key(&expired);
     let mut head = table.head(&ids[1]).await.expect("it is there");
@@ -453,7 +453,7 @@ async fn exhausted_and_expired_deliveries_are_not_recovered(suite: Arc<Suite>) {
     assert_eq!(table.head(&expired).await, Some(head));
 }
 
-/// The table removes a delivery some days after its retention, which may be shorter for some events.
+/// The table removes a delivery only days after its retention period, which may be shorter for some events.
 #[contract_test]
 async fn the_number_that_is_left_ends_at_0_although_some_have_expired(suite: Arc<Suite>) {
     let entity = suite.entity().await;
@@ -495,7 +495,7 @@ async fn every_bad_range_is_refused_with_its_field(suite: Arc<Suite>) {
     }
 }
 
-/// Without a limit, 71 requests to recover within 20 seconds caused 7 203 attempts.
+/// Without a limit, 71 recovery requests within 20 seconds caused 7 203 attempts.
 #[contract_test]
 async fn requests_for_attempts_are_limited_for_each_entity_and_minute(suite: Arc<Suite>) {
     let entity = suite.entity().await;
@@ -548,7 +548,7 @@ async fn missing_and_disabled_webhooks_are_not_recovered(suite: Arc<Suite>) {
         let call = entity.post(&format!("/webhook/{id}/recover")).json(&range);
         call.refused(404, "webhook-not-found").await;
     }
-    // This is a delivery's path, which has no POST.
+    // The path is that of a delivery, which has no POST.
     entity.post("/webhook/delivery/recover").json(&range).refused(405, "method-not-allowed").await;
     entity.changed(&hook.id, json!({ "enabled": false })).await;
     recovery(&entity, &hook, &range).refused(409, "webhook-disabled").await;

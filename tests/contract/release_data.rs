@@ -1,9 +1,9 @@
-//! A release reads what the release before it wrote. `release_data/VERSION.json` has a sample of everything that this
-//! version stores: the table's items, the secrets that open them, and facts that its clients know. The secrets are used
-//! nowhere else.
+//! A release can read the data that the previous release wrote. `release_data/VERSION.json` has a sample of everything
+//! that this version stores: the table's items, the secrets that open them, and facts that the version's clients know.
+//! The secrets are not used anywhere else.
 //!
-//! Before a release, `cargo test --workspace --test contract -- --ignored release_data` writes the sample of the
-//! version in Cargo.toml. The previous release's sample is kept until the next one.
+//! Before a release, `cargo test --workspace --test contract -- --ignored release_data` writes the sample for the
+//! version in Cargo.toml. The previous release's sample is kept until the next release.
 
 use std::{collections::BTreeMap, fs, path::PathBuf, sync::Arc};
 
@@ -16,12 +16,12 @@ use crate::{
     harness::{Behaviour, Entity, LONG, Receiver, Settings, Suite, Table, is_signed_by, now, project, until},
 };
 
-/// An address on this machine that refuses connections.
+/// A URL on this machine that refuses connections.
 const REFUSING: &str = "http://127.0.0.1:9";
 const ENTITY: &str = "release-data";
 const API_KEY: &str = "kept-value";
 const SUBJECT: &str = "B-1";
-/// All of the service's secrets; providers' secrets belong to the suite.
+/// All of the service's secrets; the providers' secrets belong to the suite.
 const SECRETS: [&str; 6] =
     ["client-secret-pepper", "data-keys", "demo-application", "platform-application", "signing-key", "task-key"];
 
@@ -29,7 +29,7 @@ fn folder() -> PathBuf {
     project().join("tests/contract/release_data")
 }
 
-/// No attempt follows the second one within the test.
+/// Settings with which no third attempt follows within the test.
 fn settings() -> Settings {
     Settings::default().with("RETRY_SCHEDULE", "0s,1s,5h").with("DELIVERY_RETENTION", "3650d")
 }
@@ -38,7 +38,7 @@ fn kept(base: &str) -> Value {
     json!({ "eventUrl": format!("{base}/kept?token={API_KEY}"), "headers": { "X-Api-Key": API_KEY } })
 }
 
-/// An event published with a key.
+/// An event that is published with a key.
 fn published() -> Value {
     json!({ "type": "booking.created", "subject": SUBJECT, "data": { "number": 1 } })
 }
@@ -69,12 +69,12 @@ async fn a_sample_of_this_release_is_written(suite: Arc<Suite>) {
     facts["webhooks"]["kept"] = json!({ "id": hook.id, "signingSecret": hook.json["signingSecret"] });
     facts["deliveries"]["delivered"] = delivered.into();
     facts["publication"] = publication;
-    // The events below are for the other webhooks.
+    // The events that follow are for the other webhooks.
     entity.changed(&hook.id, json!({ "eventList": ["payment.*"] })).await;
 
     let gone = receiver.on("/gone", [Behaviour::status(410)]);
     let hook = entity.hook_with(webhook("gone", &json!({ "eventUrl": gone }))).await;
-    // A body with its own item, even though packing halves it.
+    // A body that has a separate item, even though compression halves it.
     let large: Vec<String> = (0..200).map(|_| uuid(&SystemRandom)).collect();
     let large = json!({ "number": 2, "random": large });
     let failed = entity.publish(large.clone()).await;
@@ -126,7 +126,7 @@ async fn data_of_the_last_release_are_read(suite: Arc<Suite>) {
     let secrets: Vec<(&str, Value)> = secrets.iter().map(|(name, value)| (name.as_str(), value.clone())).collect();
     let (bundle, api, _permit) = suite.other_bundle_with(settings(), &secrets).await;
     let mut items = sample["items"].as_array().expect("a list").clone();
-    // The table removes expired items.
+    // The table removes expired items, so extend their lifetime.
     for item in items.iter_mut().filter(|item| !item["expiresAt"].is_null()) {
         item["expiresAt"]["N"] = (now() + 86_400).to_string().into();
     }
@@ -136,7 +136,7 @@ async fn data_of_the_last_release_are_read(suite: Arc<Suite>) {
 
     let application = &facts["application"];
     assert!(accepted(&api, &text(application, "clientId"), &text(application, "clientSecret")).await);
-    // The retried delivery's third attempt is due some hours after the sample was written.
+    // The retried delivery's third attempt is due hours after the sample was written.
     let retrying = text(&facts["deliveries"], "retrying");
     let retrying = entity.delivery(&retrying).await;
     assert!(retrying["attemptCount"].as_u64() >= Some(2), "{retrying:#}");

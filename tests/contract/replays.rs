@@ -1,5 +1,5 @@
-//! Replays: stored events that match a webhook and have no delivery to it are delivered, once each. Events that match
-//! no webhook are stored for this purpose.
+//! Replays: stored events that match a webhook but have no delivery to it are delivered, once each. For this purpose,
+//! events that match no webhook are stored.
 
 use std::sync::Arc;
 
@@ -17,14 +17,14 @@ use crate::{
 
 /// The age of these tests' events: a replay leaves the newest events for later.
 const AGE: i64 = 3_600;
-/// A type to which the first webhook of these tests does not subscribe.
+/// A type that the first webhook in these tests does not subscribe to.
 const UNWANTED: &str = "booking.created";
 
 fn replay(entity: &Entity, hook: &Hook, request: &Value) -> Call {
     entity.post(&format!("/webhook/{}/replay", hook.id)).json(request)
 }
 
-/// A range that includes these tests' events.
+/// A range that contains these tests' events.
 fn range() -> Value {
     json!({ "createdFrom": "2020-01-01T00:00:00Z", "createdUntil": before(AGE / 2) })
 }
@@ -39,7 +39,7 @@ fn dry(mut request: Value) -> Value {
     request
 }
 
-/// Makes an event an hour older that has no deliveries; returns its new identifier.
+/// Makes an event that has no deliveries an hour older; returns its new identifier.
 pub async fn aged(table: &Table, event: &str) -> String {
     let mut item = table.event(event).await.expect("it is kept");
     let (pk, sk) = stored::event_key(event);
@@ -58,7 +58,7 @@ async fn unmatched(suite: &Suite, entity: &Entity, data: Value) -> String {
     aged(&suite.table(), published["eventIdentifier"].as_str().expect("openapi.yaml says so")).await
 }
 
-/// Waits until the index of events shows all of them.
+/// Waits until all of these events are in the index.
 async fn until_counted(entity: &Entity, hook: &Hook, request: &Value, expected: u64) {
     let what = format!("{expected} events are to be replayed");
     until(&what, LONG, async || {
@@ -69,7 +69,7 @@ async fn until_counted(entity: &Entity, hook: &Hook, request: &Value, expected: 
     .await;
 }
 
-/// Removes the count of this minute's requests.
+/// Removes the count of requests in the current minute.
 async fn forget_requests(entity: &Entity) {
     let minute = now() - now() % 60;
     let counted = format!("ALLOWANCE#replays#{}", entity.id);
@@ -130,7 +130,7 @@ async fn a_repeated_replay_adds_no_second_delivery(suite: Arc<Suite>) {
     let nothing = replay(&entity, &hook, &range).expect(202).await.json();
     assert!(nothing["message"].as_str().is_some_and(|said| said.contains("already has a delivery")), "{nothing:#}");
 
-    // The job for the last requests may still be at work: it starts over, since the webhook was changed.
+    // The job for the last requests may still be running; it starts over, since the webhook was changed.
     unmatched_again(&suite, &entity, &hook, &range).await;
     replay(&entity, &hook, &range).expect(202).await;
     receiver.until("/", 2).await;
@@ -139,7 +139,7 @@ async fn a_repeated_replay_adds_no_second_delivery(suite: Arc<Suite>) {
     assert_eq!(receiver.received("/").len(), 2);
 }
 
-/// Another event that the webhook did not get, since it was disabled.
+/// Adds another event that the webhook did not get because it was disabled.
 async fn unmatched_again(suite: &Suite, entity: &Entity, hook: &Hook, range: &Value) {
     entity.changed(&hook.id, json!({ "enabled": false })).await;
     unmatched(suite, entity, json!({ "number": 2 })).await;
@@ -174,12 +174,12 @@ async fn a_webhook_has_one_replay_at_a_time(suite: Arc<Suite>) {
 
 #[contract_test]
 async fn a_count_ends_after_eight_mebibytes_of_bodies(suite: Arc<Suite>) {
-    /// How many events are examined together.
+    /// The number of events that are examined together.
     const AT_ONCE: u64 = 25;
     let entity = suite.entity().await;
     let receiver = Receiver::start().await;
     hook_for(&entity, "payee.created", &receiver.on("/other", [Behaviour::status(200)])).await;
-    // Its beginning does not compress, so the body is stored separately from the event.
+    // The beginning of the data cannot be compressed, so the body is stored separately from the event.
     let random: String = (0..200).map(|_| uuid(&SystemRandom)).collect();
     let text = format!("x{random}{}", "x".repeat(242_000));
     for _ in 0..=2 * AT_ONCE {

@@ -1,5 +1,5 @@
-//! Sending a delivery again: a final delivery gets a fresh schedule, and a waiting one an extra attempt, which leaves
-//! its schedule unchanged.
+//! Sending a delivery again: a final delivery gets a fresh schedule, and a waiting one gets an extra attempt that
+//! leaves its schedule unchanged.
 
 use std::sync::Arc;
 
@@ -22,7 +22,7 @@ async fn resent(entity: &Entity, id: &str) -> Value {
     answer.json()
 }
 
-/// A retry after ten minutes, which no test waits for.
+/// A response that asks for a retry after ten minutes, which no test waits for.
 fn later() -> Behaviour {
     Behaviour::answer(429, &[("Retry-After", "600")], "")
 }
@@ -83,7 +83,7 @@ async fn a_cancelled_delivery_is_sent_when_its_webhook_is_enabled_again(suite: A
     let id = entity.publish(json!({})).await;
     entity.until_status(&id, &["retrying"]).await;
     entity.changed(&hook.id, json!({ "enabled": false })).await;
-    // The retry finds the webhook disabled.
+    // The retry finds that the webhook is disabled.
     overdue(&suite.table(), &id, LONG_AGO).await;
     let cancelled = entity.until_status(&id, &["cancelled", "failed", "delivered"]).await;
     assert_eq!(cancelled["status"], "cancelled", "{cancelled:#}");
@@ -111,12 +111,12 @@ async fn an_attempt_in_between_leaves_the_schedule_as_it_was(suite: Arc<Suite>) 
     assert_eq!(time(&second["nextAttemptDate"]), scheduled, "the schedule stays as it was");
     assert_eq!(second["status"], "retrying");
 
-    // Again: every request causes its own attempt.
+    // Resend once more: every request causes its own attempt.
     resent(&entity, &id).await;
     let third = entity.until_delivery(&id, "is attempted in between", |delivery| delivery["attemptCount"] == 3).await;
     assert_eq!(time(&third["nextAttemptDate"]), scheduled);
 
-    // The rest of the schedule, once its next attempt is due.
+    // The rest of the schedule follows when the next attempt is due.
     overdue(&suite.table(), &id, LONG_AGO).await;
     let failed = entity.until_status(&id, &["failed", "delivered"]).await;
     assert_eq!(failed["status"], "failed");
@@ -150,7 +150,7 @@ async fn of_twenty_requests_at_once_one_has_an_effect(suite: Arc<Suite>) {
     ] {
         let entity = suite.entity().await;
         let receiver = Receiver::start().await;
-        // The attempt is still under way when the last request comes.
+        // The attempt is still in progress when the last request arrives.
         let answers = Gate::closed();
         let before = script.len();
         let script = [script, vec![Behaviour::status(200).behind(&answers)]].concat();
@@ -206,7 +206,7 @@ async fn a_delivery_whose_webhook_was_removed_is_not_sent_again(suite: Arc<Suite
     assert_eq!(receiver.received("/").len(), 2);
 }
 
-/// A delivery that is delivered, and its head in the table.
+/// A successful delivery, and its head in the table.
 async fn delivered(suite: &Suite, entity: &Entity, receiver: &Receiver) -> (String, Value) {
     entity.hook(&receiver.on("/", [Behaviour::status(200)])).await;
     let id = entity.publish(json!({})).await;
@@ -289,7 +289,7 @@ async fn missing_and_foreign_deliveries_are_not_found(suite: Arc<Suite>) {
     ] {
         entity.post(&format!("/webhook/delivery/{id}/resend")).refused(404, "delivery-not-found").await;
     }
-    // Without the event, as after its retention, the delivery has gone as well.
+    // Without its event, as after the retention period, a delivery no longer exists.
     let (pk, sk) = stored::event_key(&stored::event_of(&id));
     suite.table().remove(&pk, &sk).await;
     owner.post(&format!("/webhook/delivery/{id}/resend")).refused(404, "delivery-not-found").await;

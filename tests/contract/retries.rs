@@ -1,4 +1,4 @@
-//! Retries: the next attempt's time and content, and when there is none.
+//! Retries: the time and content of the next attempt, and when there is none.
 
 use std::sync::Arc;
 
@@ -92,7 +92,7 @@ async fn gone_fails_the_delivery_and_disables_the_webhook(suite: Arc<Suite>) {
     assert_eq!(published["deliveries"], json!([]));
 }
 
-/// The times of the first attempt, which gets this response, and of the second, which is not due yet.
+/// The time of the first attempt, which gets this response, and of the second, which is not due yet.
 async fn attempt_and_next(suite: &Suite, status: u16, retry_after: &str) -> [Timestamp; 2] {
     let entity = suite.entity().await;
     let receiver = Receiver::start().await;
@@ -109,7 +109,7 @@ async fn wait_after(suite: &Suite, status: u16, retry_after: &str) -> i64 {
     next.duration_since(attempt).as_secs()
 }
 
-/// A date beyond the end of any test, in whole seconds.
+/// A date after the end of any test, in whole seconds.
 fn in_an_hour() -> Timestamp {
     Timestamp::from_second(now() + 3_600).expect("a time")
 }
@@ -166,7 +166,8 @@ async fn retry_after_counts_for_429_and_503_only(suite: Arc<Suite>) {
 
 #[contract_test]
 async fn retry_after_never_shortens_the_wait(suite: Arc<Suite>) {
-    // 1795168020 is a Unix time, not a wait. At once, since each delivery takes at least two seconds.
+    // 1795168020 is a Unix time, not a duration. Test these concurrently, since each delivery takes at least two
+    // seconds.
     let values = ["0", "-5", "0.5", "soon", "1795168020", "Thu, 01 Jan 1970 00:00:00 GMT", ""];
     join_all(values.map(async |value| {
         let entity = suite.entity().await;

@@ -45,17 +45,17 @@ async fn a_revoked_token_is_refused_by_every_operation(suite: Arc<Suite>) {
     let call = |method: &str, path: &str, token: &str| {
         api.call(method, path.replace("{managingEntityIdentifier}", own).replace(['{', '}'], "")).bearer(token)
     };
-    // Every function is warm and read the list before the token was added.
+    // Every function is warm, and has read the list before the token is added.
     for operation in &operations {
         let answer = call(&operation.method, &operation.path, &token).answered().await;
         assert_ne!(answer.status, 401, "{}", answer.exchange);
     }
     says_nothing(&revoke(api, Application::Demo, &token).expect(200).await);
     assert!(!is_active(api, &token).await, "introspection reports the revocation at once");
-    // Within a minute, which the simulator checks.
+    // The token is refused within a minute, which the simulator checks.
     let refusals = operations.iter().map(async |operation| {
         let refusal = until(&format!("{} refuses the token", operation.id), LONG, async || {
-            // All operations together receive enough requests.
+            // Together, all operations receive enough requests.
             sleep(Duration::from_secs(1)).await;
             Some(call(&operation.method, &operation.path, &token).answered().await)
                 .filter(|answer| answer.status == 401)
@@ -93,7 +93,7 @@ async fn a_revocation_has_an_empty_response_for_any_token(suite: Arc<Suite>) {
     assert!(!is_active(api, &hinted).await, "the hint has no effect");
 }
 
-/// A revoked token could once create applications, secrets and links for half a minute.
+/// Regression test: for half a minute, a revoked token could create applications, secrets and links.
 #[contract_test]
 async fn a_revoked_token_makes_no_credential_from_its_revocation_on(suite: Arc<Suite>) {
     let api = &suite.api;
@@ -111,7 +111,7 @@ async fn a_revoked_token_makes_no_credential_from_its_revocation_on(suite: Arc<S
     for (path, body) in calls {
         let token = api.new_token(Application::Platform, scope).await;
         let call = || api.post(path.clone()).header("accept", "application/json, text/event-stream").bearer(&token);
-        // The function is warm and read the list before the token was added.
+        // The function is warm, and has read the list before the token is added.
         let before = call().json(&body).answered().await;
         assert!(before.status < 300, "{}", before.exchange);
         revoke(api, Application::Platform, &token).expect(200).await;
@@ -146,7 +146,7 @@ async fn revoking_any_token_needs_the_scope_to_remove_accounts(suite: Arc<Suite>
     assert!(!is_active(api, &token).await);
 }
 
-/// A new application's request to revoke a token.
+/// A request by a new application to revoke a token.
 fn revokes(api: &Api, made: &Value, token: &str) -> Call {
     let [id, secret] = ["clientId", "clientSecret"].map(|name| made[name].as_str().expect("a text"));
     api.post("/oauth2/revoke").form(&[("token", token), ("client_id", id), ("client_secret", secret)])
@@ -176,8 +176,8 @@ async fn a_revocation_needs_a_token_and_an_authenticated_client(suite: Arc<Suite
     assert!(is_active(api, &token).await);
 }
 
-/// With one allowance per entity, a thief who has one application could use it up, and for the rest of the hour the
-/// owner could neither revoke tokens nor remove the application.
+/// With a single allowance per entity, a thief who has one application could use the allowance up; for the rest of the
+/// hour, the owner could then neither revoke tokens nor remove the application.
 #[contract_test]
 async fn a_stolen_application_that_revokes_endlessly_costs_others_nothing(suite: Arc<Suite>) {
     let api = &suite.api;
@@ -196,7 +196,7 @@ async fn a_stolen_application_that_revokes_endlessly_costs_others_nothing(suite:
         claims["iat"] = (now() - seconds_ago).into();
         forge.token(&forge.header(), &claims)
     };
-    // Two entries remain of the application's allowance and two of the shared one, even if an hour ends in the
+    // Two entries remain in the application's allowance and two in the shared one, even if an hour ends in the
     // meantime.
     let own = format!("own-tokens#{}", stolen["clientId"].as_str().expect("a text"));
     spend(&suite, &own, 48).await;
@@ -216,7 +216,7 @@ async fn a_stolen_application_that_revokes_endlessly_costs_others_nothing(suite:
     assert!((4..=8).contains(&listed(&items, &stolen, "token")), "the list stays short");
     assert!((1..=2).contains(&listed(&items, &stolen, "issued")), "the rest share an entry for five minutes");
 
-    // A revocation now also ends earlier tokens, but not later ones.
+    // From now on, a revocation also covers earlier tokens, but not later ones.
     let [older, last, newer] =
         [("older", 50), ("last", 40), ("newer", 30)].map(|(name, ago)| token(&stolen, name, ago));
     assert!(is_active(api, &older).await && is_active(api, &last).await);
@@ -224,7 +224,7 @@ async fn a_stolen_application_that_revokes_endlessly_costs_others_nothing(suite:
     assert!(!is_active(api, &older).await && !is_active(api, &last).await);
     assert!(is_active(api, &newer).await);
 
-    // The neighbour revokes one by one.
+    // The neighbour revokes its tokens one by one.
     let [one, two] = ["one", "two"].map(|name| token(&other, name, 60));
     says_nothing(&revokes(api, &other, &one).expect(200).await);
     assert!(!is_active(api, &one).await && is_active(api, &two).await);
@@ -234,7 +234,7 @@ async fn a_stolen_application_that_revokes_endlessly_costs_others_nothing(suite:
     assert!(!is_active(api, &newer).await);
 }
 
-/// Replaces the `list-event-types` process with one that has not read the list yet.
+/// Replaces the `list-event-types` process with a new one that has not read the list.
 async fn restart_list_event_types(bundle: &Bundle) {
     let before = bundle.process("list-event-types").await;
     before.kill();
@@ -263,7 +263,7 @@ async fn every_kind_of_revocation_is_known_to_the_next_start(suite: Arc<Suite>) 
     }
 }
 
-/// One response from the table has at most 1 MB.
+/// A single response from the table has at most 1 MB.
 #[contract_test]
 async fn a_start_knows_every_revocation_of_a_list_of_several_pages(suite: Arc<Suite>) {
     const LISTED: usize = 2_500;
@@ -273,7 +273,7 @@ async fn a_start_knows_every_revocation_of_a_list_of_several_pages(suite: Arc<Su
     let entity = Entity::new(&api, "pages".to_owned()).await;
     let id = |number: usize| format!("app{number:0900}");
     let items = (0..LISTED).map(|number| {
-        // The last token, from half an hour ago.
+        // The last token is from half an hour ago.
         let made = (now() - 1_800) * 1000 - (LISTED - number) as i64;
         json!({
             "pk": { "S": "REVOKED" }, "sk": { "S": format!("{made:013}#client#{}", id(number)) },

@@ -1,5 +1,5 @@
 //! Each function has the rights that SAM derives from template.yaml, and declares no variable that it does not read.
-//! Every run ends with a check that all calls are granted and that tests use every grant.
+//! Every run ends by checking that all calls are granted and that tests use every grant.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -33,8 +33,8 @@ async fn the_rights_are_those_that_sam_makes_of_the_template(_: Arc<Suite>) {
     assert_eq!(expanded.as_object().map(serde_json::Map::len), Some(rights.functions().count()));
 }
 
-/// A function does not start if a required variable is missing or any variable is malformed; the error names all of
-/// these variables. A variable that no such error names is not read.
+/// A function does not start if a required variable is missing or any variable is malformed; the error names all such
+/// variables. A variable that no such error names is not read.
 #[contract_test]
 async fn every_variable_that_a_function_declares_is_read(_: Arc<Suite>) {
     let text = std::fs::read_to_string(project().join("template.yaml")).expect("the project has a template.yaml");
@@ -62,7 +62,7 @@ async fn every_variable_that_a_function_declares_is_read(_: Arc<Suite>) {
         };
         let (shared, own): (Vec<_>, Vec<_>) = function.environment.keys().partition(|name| shared.contains(name));
         read_of_shared.extend(shared.into_iter().filter(is_read).cloned());
-        // Any short string is a valid name, so the error never names the variable.
+        // Any short string is a valid name, so no error ever mentions this variable.
         let own: Vec<_> = own.into_iter().filter(|name| !is_read(name) && *name != "PANEL_NAME").collect();
         if !own.is_empty() {
             unread.insert(&function.name, own);
@@ -72,13 +72,13 @@ async fn every_variable_that_a_function_declares_is_read(_: Arc<Suite>) {
         unread.is_empty(),
         "these functions do not read these variables, which template.yaml gives them: {unread:?}"
     );
-    // Any string is a valid log level, so the error never names it.
+    // Any string is a valid log level, so no error ever mentions this variable.
     read_of_shared.insert("LOG_LEVEL".to_owned());
     let unread: Vec<_> = shared.into_iter().filter(|name| !read_of_shared.contains(*name)).collect();
     assert!(unread.is_empty(), "no function reads these variables, which template.yaml gives all of them: {unread:?}");
 }
 
-/// The error from a function started with only these variables.
+/// The error from a function that is started with only these variables.
 async fn complaint(folder: &Path, function: &str, variables: &[(&str, &str)]) -> String {
     let aws = [("AWS_REGION", "us-east-1"), ("AWS_ACCESS_KEY_ID", "none"), ("AWS_SECRET_ACCESS_KEY", "none")];
     let mut command = Command::new(folder.join("functions"));
@@ -116,7 +116,7 @@ async fn every_publishing_function_announces_slow_webhooks_in_their_lane(suite: 
 }
 
 // Each of these functions has the rights to record a credential's first use and to count a failed attempt, and a run
-// must use every right. Other tests do both at only some of these endpoints.
+// must use every right. Other tests do both through only some of these endpoints.
 #[contract_test]
 async fn every_endpoint_for_clients_notes_first_use_and_counts_guesses(suite: Arc<Suite>) {
     let entity = suite.entity().await;

@@ -1,4 +1,4 @@
-//! Checks 1 and 2: which paths exist, and which verbs they take.
+//! Checks 1 and 2: which paths exist, and which methods they accept.
 
 use std::{collections::BTreeSet, sync::Arc};
 

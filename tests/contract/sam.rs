@@ -1,5 +1,5 @@
 //! `make sam-local` without a container engine: a network namespace replaces the container, and `tests/python/sam`
-//! replaces SAM. `make sam-events` tests with the real ones.
+//! replaces SAM. `make sam-events` tests with the real programs.
 
 use std::{collections::BTreeSet, fs, path::PathBuf, process::Stdio, sync::Arc};
 
@@ -9,10 +9,10 @@ use tokio::{process::Command, sync::Mutex};
 
 use crate::harness::{Suite, project};
 
-/// Held while SAM is running: a test that looks for leftover folders must not see another test's.
+/// Held while SAM is running, so that a test that looks for leftover folders does not see another test's folder.
 static RUNNING: Mutex<()> = Mutex::const_new(());
 
-/// A Python program of `local/sam`.
+/// A Python program from `local/sam`.
 fn sam(program: &str) -> Command {
     let mut command = Command::new(project().join(".venv/bin/python"));
     command.arg(project().join("local/sam").join(program)).current_dir(project()).env("PYTHONDONTWRITEBYTECODE", "1");
@@ -20,7 +20,7 @@ fn sam(program: &str) -> Command {
     command
 }
 
-/// `local/sam` with `tests/python/sam` instead of SAM; `None` if the kernel allows no namespaces.
+/// `local/sam` with `tests/python/sam` instead of SAM; `None` if the kernel does not allow namespaces.
 async fn sam_in_namespace() -> Option<Command> {
     let mut unshare = Command::new("unshare");
     if !unshare.args(["--map-root-user", "--net", "true"]).status().await.expect("unshare is installed").success() {
@@ -35,7 +35,8 @@ async fn sam_in_namespace() -> Option<Command> {
     Some(command)
 }
 
-/// The function's response to its sample event, and the rest of the output; `None` if the kernel allows no namespaces.
+/// The function's response to its sample event, and the rest of the output; `None` if the kernel does not allow
+/// namespaces.
 async fn answer(suite: &Suite, function: &str) -> Option<(Value, String)> {
     let mut command = sam_in_namespace().await?;
     command.args(["invoke", function, "--data"]).arg(suite.bundle().data());
@@ -46,7 +47,7 @@ async fn answer(suite: &Suite, function: &str) -> Option<(Value, String)> {
     Some((answer, log))
 }
 
-/// The runs' private folders, which are removed when they end.
+/// The private folders of runs, each of which is removed when its run ends.
 fn runs() -> BTreeSet<PathBuf> {
     fs::read_dir(project().join("target/sam")).into_iter().flatten().flatten().map(|run| run.path()).collect()
 }
@@ -55,7 +56,7 @@ fn runs() -> BTreeSet<PathBuf> {
 async fn a_function_in_a_container_reaches_the_stand_ins(suite: Arc<Suite>) {
     let _running = RUNNING.lock().await;
     let before = runs();
-    // Table and secret; table alone; table and queue.
+    // The functions use, in this order, the table and a secret, the table alone, and the table and a queue.
     for (function, status) in [("token", 200), ("list-webhooks", 200), ("publish-event", 202)] {
         let Some((answer, log)) = answer(&suite, function).await else { return };
         assert_eq!(answer["statusCode"], status, "{function}: {answer:#} {log}");
@@ -68,7 +69,7 @@ async fn a_function_in_a_container_reaches_the_stand_ins(suite: Arc<Suite>) {
 async fn a_comparison_shows_neither_side_an_effect_of_the_other(_: Arc<Suite>) {
     let _running = RUNNING.lock().await;
     let Some(mut command) = sam_in_namespace().await else { return };
-    // With common data, the idempotency key of publish-event would make the second answer a replay.
+    // If the data were shared, the idempotency key for publish-event would make the second response a repetition.
     command.args(["events", "publish-event", "list-webhooks", "token"]);
     let output = command.output().await.expect("`make python-tools` has installed it");
     let said = String::from_utf8_lossy(&output.stdout);

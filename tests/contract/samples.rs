@@ -28,7 +28,7 @@ fn function_of(sample: &str) -> &str {
     sample.split('.').next().unwrap_or_default()
 }
 
-/// The sample with names replaced by values, even within an encoded body.
+/// The sample with placeholders replaced by values, even within an encoded body.
 fn filled(sample: &str, values: &[(&str, &str)]) -> String {
     let replaced = |text: &str| values.iter().fold(text.to_owned(), |text, (name, value)| text.replace(name, value));
     let mut event: Value = serde_json::from_str(sample).expect("a sample is JSON");
@@ -53,7 +53,7 @@ async fn every_sample_event_is_answered_as_it_should_be(suite: Arc<Suite>) {
         let function = function_of(&name);
         let sample = fs::read_to_string(project().join("events").join(format!("{name}.json")));
         let sample = sample.unwrap_or_else(|error| panic!("events/{name}.json: {error}"));
-        // One sample revokes its token.
+        // One of the samples revokes its token.
         let token = suite.api.new_token(Application::Demo, "").await;
         let secrets = secret(&suite.api.env, "");
         let environment = format!(r#"\"{}\""#, suite.api.env["ENVIRONMENT"]);

@@ -1,4 +1,4 @@
-//! docs/threats.md names a test for each attack; every one of them exists.
+//! docs/threats.md names a test for each attack, and all these tests exist.
 
 use std::{collections::BTreeSet, fs, path::Path, sync::Arc};
 

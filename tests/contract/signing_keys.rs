@@ -1,5 +1,5 @@
-//! Rotating the signing keys while tokens are issued and used: no valid token is refused, and no token is valid for
-//! longer than its key.
+//! Rotating the signing keys while tokens are being issued and used: no valid token is refused, and no token is valid
+//! for longer than its key.
 
 use std::{
     cell::{Cell, RefCell},
@@ -27,14 +27,14 @@ use crate::harness::{
 };
 
 const GRANT: (&str, &str) = ("grant_type", "client_credentials");
-/// Number of tokens issued between two rotations.
+/// The number of tokens issued between two rotations.
 const TOKENS: usize = 200;
-/// Number of uses of each token.
+/// The number of times that each token is used.
 const USES: usize = 10;
-/// Functions keep keys in memory for five minutes. Anything that happens sooner did not wait for this.
+/// Functions keep keys in memory for five minutes. Anything that happens sooner did not wait for that.
 const KEPT: Duration = Duration::from_secs(4 * 60);
 
-/// Makes the published keys an hour old, so that they may sign: a rotation requires ten minutes.
+/// Makes the published keys an hour old so that they may sign, since a rotation requires ten minutes.
 async fn age_keys(table: &Table) {
     let mut item = table.item("KEYS", "JWKS").await.expect("keys are published");
     let published = Time::from_millis((now() - 3_600) * 1_000).to_string();
@@ -44,13 +44,13 @@ async fn age_keys(table: &Table) {
     table.put(item).await;
 }
 
-/// Runs the operator's program after making the keys old enough; asserts success, and returns the last output.
+/// Makes the keys old enough and runs the operator's program; asserts success, and returns the last output.
 async fn rotate(bundle: &Bundle, options: &[&str]) -> String {
     age_keys(&Table::of(&bundle.service_env())).await;
     admin(bundle, &[&["signing-keys", "rotate"], options].concat()).await.done()
 }
 
-/// Does one step of a rotation, as Secrets Manager does, with keys that are old enough.
+/// Performs one step of a rotation as Secrets Manager does, with keys that are old enough.
 async fn step(api: &Api, step: &str, version: &str) -> Result<(), String> {
     age_keys(&Table::of(&api.env)).await;
     let event = json!({ "Step": step, "SecretId": "waypost/local/signing-key", "ClientRequestToken": version });
@@ -73,7 +73,7 @@ impl Client {
         Self { http, env: Arc::clone(&api.env) }
     }
 
-    /// A new token. The request is repeated, since a function that is being replaced may not respond.
+    /// Gets a new token. The request is repeated, since a function that is being replaced may not respond.
     async fn token(&self) -> String {
         until("a token", LONG, async || self.issue().await?["access_token"].as_str().map(str::to_owned)).await
     }
@@ -86,7 +86,7 @@ impl Client {
         sent.await.ok()?.json().await.ok()
     }
 
-    /// The status of a request with this token.
+    /// The status of a request that uses this token.
     async fn uses(&self, token: &str) -> StatusCode {
         self.uses_at("webhook/event/list", token).await
     }
@@ -107,26 +107,26 @@ fn kid(token: &str) -> String {
     header(token)["kid"].as_str().expect("tokens contain their key's id").to_owned()
 }
 
-/// The published keys' ids, in order.
+/// The ids of the published keys, in order.
 async fn published(api: &Api) -> Vec<String> {
     let keys = api.get("/oauth2/jwks").expect(200).await.json();
     let keys = keys["keys"].as_array().expect("openapi.yaml says so");
     keys.iter().map(|key| key["kid"].as_str().expect("openapi.yaml says so").to_owned()).collect()
 }
 
-/// The ids of the stored current and next keys.
+/// The ids of the current and the next key, as stored.
 fn kept(bundle: &Bundle) -> [String; 2] {
     let text = fs::read_to_string(bundle.data().join("secrets/signing-key.json")).expect("the bundle has keys");
     let secret: Value = serde_json::from_str(&text).expect("secrets are JSON");
     ["current", "next"].map(|name| secret[name]["kid"].as_str().expect("each has a name").to_owned())
 }
 
-/// Ends a function's process, so that the next request starts a new one without cached keys, as happens on AWS.
+/// Ends a function's process, so that the next request starts a new process without cached keys, as happens on AWS.
 async fn replace(bundle: &Bundle, function: &str) {
     bundle.process(function).await.kill();
 }
 
-/// Sets the expiry of a published key, in seconds since the Unix epoch.
+/// Sets a published key's expiry, in seconds since the Unix epoch.
 async fn end_key(table: &Table, kid: &str, end: i64) {
     let mut item = table.item("KEYS", "JWKS").await.expect("keys are published");
     let keys = item["keys"]["L"].as_array_mut().expect("a list");
@@ -210,7 +210,7 @@ async fn in_an_emergency_every_token_of_the_old_keys_is_refused(suite: Arc<Suite
         (status == 401).then_some(())
     })
     .await;
-    // A thief's token of that key is also refused.
+    // A token that a thief signed with that key is also refused.
     let stolen = forge.token(&forge.header(), &forge.claims());
     assert_eq!(client.uses(&stolen).await, 401);
 
@@ -219,8 +219,8 @@ async fn in_an_emergency_every_token_of_the_old_keys_is_refused(suite: Arc<Suite
         (kid(&token) == after[0]).then_some(token)
     })
     .await;
-    // The list of revocations spread the news that the key had ended. It is read twice a minute, and the simulator
-    // checks that this is enough.
+    // Functions learned from the list of revocations that the key had ended. They read the list twice a minute, and the
+    // simulator checks that this is enough.
     assert!(begun.elapsed() < KEPT, "functions still knew the old keys for {:?}", begun.elapsed());
     assert_eq!(client.uses(&new).await, 200);
 
@@ -277,7 +277,7 @@ async fn an_interrupted_rotation_leaves_a_service_that_issues_and_verifies(suite
     let gone = step(&api, "finishSecret", "00000000-0000-4000-8000-000000000001").await;
     assert!(gone.expect_err("refused").contains("begin with createSecret"));
 
-    // An emergency ends a running rotation, and the next rotation starts from the beginning.
+    // An emergency cancels a rotation in progress, and the next rotation starts from the beginning.
     let version = "00000000-0000-4000-8000-000000000009";
     for name in &STEPS[..3] {
         step(&api, name, version).await.expect("done");
@@ -368,7 +368,7 @@ async fn an_unknown_key_is_not_the_tokens_fault_while_the_table_is_down(suite: A
         })
         .await;
     };
-    // Until the keys may be read again, the answer is the one from the last read.
+    // Until the keys may be read again, the response reflects the last read.
     until_it_is(503).await;
     assert_eq!(client.uses(&token).await, 200, "tokens of known keys are valid");
     is_down.store(false, Ordering::Relaxed);
@@ -376,8 +376,8 @@ async fn an_unknown_key_is_not_the_tokens_fault_while_the_table_is_down(suite: A
     assert!(setup.bundle.stop().await.success());
 }
 
-/// IAM allows a call only through a statement that allows all its keys, and no statement allows those of tokens and of
-/// deliveries together. A call that read both would be refused, and each request waiting for it would get a 500.
+/// IAM permits a call only if one statement covers all its keys, and no statement covers both tokens' and deliveries'
+/// keys. A call that read both would be refused, and each request waiting for it would get a 500.
 #[contract_test]
 async fn keys_share_no_call_with_reads_for_other_requests(suite: Arc<Suite>) {
     let (setup, _permit) = suite.other_bundle_interposed(Settings::default()).await;
@@ -393,7 +393,8 @@ async fn keys_share_no_call_with_reads_for_other_requests(suite: Arc<Suite>) {
     entity.delivery(&id).await;
     setup.table.delay(usize::MAX, Duration::from_millis(900), |call| call.operation == "BatchGetItem");
     // The first two groups of requests occupy the two permitted calls, and the third group's reads wait together with
-    // the keys. All requests together stay below the function's concurrency, so that none waits for an invocation.
+    // the reads of keys. Together, the requests stay below the function's concurrency, so that none waits for an
+    // invocation.
     let shown = async |after: u64| {
         time::sleep(Duration::from_millis(after)).await;
         join_all((0..4).map(|_| entity.delivery(&id))).await

@@ -1,4 +1,5 @@
-//! Clients that are slow, announce too much or send too much: each gets an error at once and delays no other client.
+//! Clients that are slow, announce too much or send too much: each gets an error immediately and delays no other
+//! client.
 
 use std::{pin::pin, sync::Arc};
 
@@ -20,7 +21,7 @@ async fn begin(suite: &Suite, head: &str) -> TcpStream {
     connection
 }
 
-/// Reads a response: status, headers in lower case, and body.
+/// Reads a response: the status, the headers in lower case, and the body.
 async fn answer(connection: &mut (impl AsyncReadExt + Unpin)) -> (u16, String, Value) {
     let mut read = Vec::new();
     let mut buffer = [0; 4096];
@@ -40,7 +41,7 @@ async fn answer(connection: &mut (impl AsyncReadExt + Unpin)) -> (u16, String, V
     }
 }
 
-/// Asserts that a response is this Problem, and the last one on its connection.
+/// Asserts that a response is this Problem, and that it is the last one on its connection.
 fn refused((status, head, problem): (u16, String, Value), expected: u16, kind: &str) {
     assert!(head.contains("\r\nx-content-type-options: nosniff"), "{head}");
     assert_eq!(status, expected, "{head}\n{problem:#}");
@@ -67,12 +68,12 @@ async fn a_body_that_grows_too_large_is_refused_while_it_is_sent(suite: Arc<Suit
     let (mut read, mut write) = begin(&suite, head).await.into_split();
     let chunk = format!("100000\r\n{}\r\n", "x".repeat(0x10_0000));
     let endless = pin!(async {
-        // Until the connection ends.
+        // Send until the connection ends.
         while write.write_all(chunk.as_bytes()).await.is_ok() {}
     });
     let answered = match select(pin!(answer(&mut read)), endless).await {
         Either::Left((answered, _)) => answered,
-        // The connection may end while the answer is waiting to be read.
+        // The connection may end while the response is waiting to be read.
         Either::Right(((), answered)) => answered.await,
     };
     refused(answered, 413, "payload-too-large");

@@ -1,4 +1,4 @@
-//! The slow lane: deliveries of slow webhooks use a separate queue.
+//! The slow lane: slow webhooks' deliveries use a separate queue.
 
 use std::{sync::Arc, time::Duration};
 
@@ -24,7 +24,7 @@ async fn a_webhook_that_was_slow_comes_back_by_itself(suite: Arc<Suite>) {
     let pk = format!("ENT#{}", entity.id);
     let sk = format!("WHK#{}", hook.id);
     let first = entity.publish(json!({})).await;
-    // The exchange is still running.
+    // The exchange is still in progress.
     let marked =
         until("a mark", LONG, async || table.item(&pk, &sk).await.filter(|item| item.get("slowUntil").is_some())).await;
     assert!(entity.listed(&hook).await.get("slowUntil").is_none(), "the owner does not see the mark");
@@ -57,15 +57,16 @@ async fn slow_webhooks_have_a_separate_lane(suite: Arc<Suite>) {
     let pk = format!("ENT#{}", entity.id);
     let sk = format!("WHK#{}", hook.id);
     assert!(table.set(&pk, &sk, "slowUntil", "2099-01-01T00:00:00.000Z").await);
-    // The queues that got a message for a delivery.
+    // The queues that received a message for a delivery.
     let lanes = |id: &str| {
         let calls = setup.services.calls_mentioning(id);
         let announces = calls.iter().filter(|call| announced(call).iter().any(|due| due.delivery == id));
         let queues = announces.map(|call| call.body["QueueUrl"].as_str().expect("a text").rsplit('/').next());
         queues.map(|queue| queue.expect("a name").to_owned()).collect::<Vec<_>>()
     };
-    // By publishing, and by the sweep. The sweep spends at most 200 ms looking up the lane. On a slow machine, this
-    // is not enough: the message takes the other lane, and another delivery is tried.
+    // The delivery is announced by publishing, and again by the sweep. The sweep spends at most 200 ms looking up the
+    // lane. On a slow machine, this may be too short: the message then uses the other lane, and the test tries another
+    // delivery.
     let id = until("a delivery is announced twice in the slow lane alone", LONG, async || {
         receiver.on("/", [later(), Behaviour::status(200)]);
         let id = entity.publish(json!({})).await;
@@ -76,7 +77,8 @@ async fn slow_webhooks_have_a_separate_lane(suite: Arc<Suite>) {
         (lanes.len() >= 2 && lanes.iter().all(|lane| lane == SLOW)).then_some(id)
     })
     .await;
-    // Resending does not look up the lane: it announces in the quick one, and a dispatcher moves the message.
+    // Resending does not look up the lane: it announces the delivery in the quick one, and a dispatcher moves the
+    // message.
     let before = lanes(&id).len();
     entity.post(&format!("/webhook/delivery/{id}/resend")).expect(202).await;
     entity.until_delivery(&id, "is sent again", |delivery| delivery["attemptCount"] == 3).await;

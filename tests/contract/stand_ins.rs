@@ -1,4 +1,4 @@
-//! The local AWS stand-ins hold every secret: webhooks, browsers, and users who cannot read `service.env` have no
+//! The local AWS stand-ins hold every secret: webhooks, browsers, and users who cannot read `service.env` must have no
 //! access to them.
 
 use std::{collections::BTreeMap, sync::Arc};
@@ -11,16 +11,16 @@ use tokio::{net::TcpListener, task::JoinSet};
 
 use crate::harness::{Api, AwsCaller, Bundle, Entity, Settings, Suite, aws_caller};
 
-/// Number of concurrent attacks.
+/// The number of concurrent attacks.
 const AT_ONCE: usize = 8;
 
-/// The `Authorization` header of a caller with the wrong secret key.
+/// An `Authorization` header from a caller with the wrong secret key.
 fn forged(access_key_id: &str) -> String {
     let credential = format!("{access_key_id}/20260101/us-east-1/any/aws4_request");
     format!("AWS4-HMAC-SHA256 Credential={credential}, SignedHeaders=host;x-amz-date, Signature=00")
 }
 
-/// Requests that return secrets or data to authorized callers: address, path, target.
+/// Requests that return secrets or data to authorized callers: the address, the path and the target.
 fn questions(env: &BTreeMap<String, String>) -> [(&str, &str, &str); 4] {
     [
         (&env["SERVICES_ENDPOINT"], "/", "secretsmanager.ListSecrets"),
@@ -30,21 +30,21 @@ fn questions(env: &BTreeMap<String, String>) -> [(&str, &str, &str); 4] {
     ]
 }
 
-/// The address at which a function's process gets invocations.
+/// The address at which a function's process gets its invocations.
 async fn runtime_api(bundle: &Bundle) -> String {
     let address = bundle.process("token").await.variable("AWS_LAMBDA_RUNTIME_API").expect("a function has one");
     if address.contains("://") { address } else { format!("http://{address}") }
 }
 
-/// The address with other host names that may lead to this machine.
+/// The address with other host names that may resolve to this machine.
 fn spellings(address: &str) -> Vec<String> {
     let (host, rest) = address.strip_prefix("http://").and_then(|rest| rest.split_once(':')).expect("host and port");
     let hosts = [host, "127.0.0.1", "localhost", "127.1", "2130706433", "[::1]", "[::ffff:127.0.0.1]", "0.0.0.0"];
     hosts.map(|host| format!("http://{host}:{rest}")).into()
 }
 
-/// Occupies a stand-in's port on the host that webhooks may send to, and closes every connection. Otherwise another
-/// program might listen there. Returns `false` if another program has the port.
+/// Occupies a stand-in's port on the host that webhooks may send to, and closes every connection. Otherwise, another
+/// program might listen there. Returns `false` if another program is using the port.
 async fn hold(holding: &mut JoinSet<()>, stand_in: &str) -> bool {
     let (host, rest) = stand_in.strip_prefix("http://").and_then(|rest| rest.split_once(':')).expect("host and port");
     if host == "127.0.0.1" {
@@ -56,13 +56,13 @@ async fn hold(holding: &mut JoinSet<()>, stand_in: &str) -> bool {
     true
 }
 
-/// Sends webhooks to every stand-in, by each of its names, with everything that a tenant can set. Returns how many the
-/// stand-ins refused; fails if one gets an answer.
+/// Sends webhooks to every stand-in, by each of its names, using everything that a tenant can set. Returns how many
+/// requests the stand-ins refused; fails if one is granted.
 async fn attack(bundle: &Bundle, api: &Api) -> usize {
     let mut attacked: Vec<(String, &str)> = Vec::new();
     let mut stand_ins: Vec<(String, &str)> =
         questions(&api.env).map(|(address, path, target)| (format!("{address}{path}"), target)).into();
-    // The part of the address that a stranger without the key knows.
+    // The part of the address that a stranger knows without the key.
     let runtime = runtime_api(bundle).await;
     let host = runtime.splitn(4, '/').take(3).collect::<Vec<_>>().join("/");
     stand_ins.push((format!("{host}/token/1/2018-06-01/runtime/init/error"), "none"));
@@ -83,13 +83,14 @@ async fn attack(bundle: &Bundle, api: &Api) -> usize {
     refused.into_iter().filter(|is_refused| *is_refused).count()
 }
 
-/// Sends a webhook of a new entity to this address. Returns whether a stand-in refused it; fails if one answered it.
+/// Sends requests to this address from a new entity's webhook. Returns whether a stand-in refused the request; fails if
+/// a stand-in granted it.
 async fn is_refused(api: &Api, entity: String, url: String, target: &str) -> bool {
     let entity = Entity::new(api, entity).await;
     let mut headers = json!({ "Authorization": forged("local"), "X-Amz-Target": target });
     let mut hook = json!({ "name": "x", "eventUrl": url, "eventList": [], "headers": headers });
     if entity.post("/webhook").json(&hook).send().await.status == 400 {
-        // The header is refused, or the address; without the header, only the address.
+        // Either the header or the address is refused; without the header, only the address can be.
         headers.as_object_mut().expect("an object").remove("X-Amz-Target");
         hook["headers"] = headers;
         if entity.post("/webhook").json(&hook).send().await.status == 400 {

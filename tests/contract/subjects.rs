@@ -1,5 +1,5 @@
-//! An event's subject, such as a booking's number: the publisher names it, or the data contains it, and people find
-//! events and deliveries by it.
+//! An event's subject, such as a booking's number: the publisher names it, or the data contains it, and people use it
+//! to find events and deliveries.
 
 use std::{collections::BTreeSet, sync::Arc};
 
@@ -151,11 +151,11 @@ async fn a_subject_is_a_short_text_without_control_characters(suite: Arc<Suite>)
         let rejected = bus.until_rejected(&format!("\"{}-{number}\"", entity.id)).await;
         assert_eq!(rejected.invalid_values(), ["body/detail/subject"], "{subject}");
     }
-    // Characters count, not bytes.
+    // The limit counts characters, not bytes.
     let longest = "ü".repeat(256);
     let (_, deliveries) = published(&entity, &event(&json!(longest))).await;
     assert_eq!(listed(&entity, &format!("subject={}", "%C3%BC".repeat(256))).await, deliveries);
-    // A string in the data that cannot be a subject is ignored, and the event is accepted.
+    // A string in the data that is not a valid subject is ignored, and the event is accepted.
     for data in [json!({ "bookingNumber": "" }), json!({ "bookingNumber": "x".repeat(257) })] {
         let (_, deliveries) = published(&entity, &json!({ "type": "booking.created", "data": data })).await;
         let shown = entity.delivery(deliveries.first().expect("one webhook")).await;
@@ -194,7 +194,7 @@ async fn a_deployment_chooses_the_members_that_name_subjects(suite: Arc<Suite>) 
     for (data, subject) in [
         (json!({ "bookingNumber": "B-1", "roomIdentifier": "7" }), Some("7")),
         (json!({ "bookingNumber": "B-1", "roomIdentifier": null }), Some("B-1")),
-        // The type's subject.
+        // The member that holds the type's subject.
         (json!({ "bookingIdentifier": "B-1" }), Some("B-1")),
         (json!({ "confirmationNumber": "B-1" }), None),
     ] {

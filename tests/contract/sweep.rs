@@ -12,24 +12,24 @@ use crate::harness::{
     time, until,
 };
 
-/// When the deliveries that a sweep finds first are due.
+/// The due time of the deliveries that a sweep finds first.
 pub const LONG_AGO: &str = "2026-01-01T00:00:00.000Z";
 /// A later due time, which has also passed.
 const LATER: &str = "2026-01-02T00:00:00.000Z";
-/// The last characters of an identifier, in which copies differ.
+/// The number of characters at the end of an identifier that differ between copies.
 const END: usize = 4;
 
-/// An interval so long that only the tests start sweeps.
+/// Settings with an interval so long that only the tests start sweeps.
 pub fn swept_by_hand() -> Settings {
     Settings::default().with("SWEEP_INTERVAL", "1h")
 }
 
-/// The next attempt is hours away, and no message announces it.
+/// A response that postpones the next attempt by hours, which no message announces.
 fn later() -> Behaviour {
     Behaviour::answer(503, &[("Retry-After", "36000")], "")
 }
 
-/// Sweeps once, without an error.
+/// Runs one sweep, which must succeed.
 pub async fn sweep(setup: &Interposed) {
     let swept = invocation(&setup.api.env, "sweep-deliveries", "{}").send().await.expect("functions can be invoked");
     assert!(!swept.headers().contains_key("x-amz-function-error"), "{:?}", swept.text().await);
@@ -37,13 +37,13 @@ pub async fn sweep(setup: &Interposed) {
 
 /// Waits until an event is old enough for the sweep to open its deliveries.
 pub async fn until_opens(delivery: &Value) {
-    /// The age at which the sweep opens them, plus a second, since the time is given in whole seconds.
+    /// The age at which the sweep opens deliveries, plus a second, since the time is in whole seconds.
     const OPENS_AFTER: i64 = 21;
     let created = time(&delivery["createdDate"]).as_second();
     until("the event is old enough", LONG, async || (now() > created + OPENS_AFTER).then_some(())).await;
 }
 
-/// Waits for the sweep at the bundle's startup.
+/// Waits for the sweep that the bundle runs at startup.
 pub async fn until_first_sweep(setup: &Interposed) {
     let shards = || setup.table.calls_mentioning("DUE#").len();
     until("the first sweep is over", LONG, async || (shards() >= 8).then_some(())).await;
@@ -56,8 +56,8 @@ async fn waiting(entity: &Entity) -> String {
     id
 }
 
-/// Makes a waiting delivery due since this time, as if the message for its attempt were lost; returns its head. This
-/// way, a test need not wait for a pause to end, or be ready before it ends.
+/// Makes a waiting delivery due since this time, as if the message for its attempt had been lost; returns its head.
+/// This way, a test need neither wait for a pause to end nor be ready before it ends.
 pub async fn overdue(table: &Table, id: &str, since: &str) -> Value {
     let mut head = table.head(id).await.expect("it was attempted");
     for name in ["nextAttemptDate", "claimableAt", "dueAt"] {
@@ -69,7 +69,7 @@ pub async fn overdue(table: &Table, id: &str, since: &str) -> Value {
     head
 }
 
-/// A copy of a head for another delivery. Up to 1 000 copies' identifiers begin like the original's.
+/// A copy of a head, for another delivery. The identifiers of up to 1 000 copies begin like the original's.
 fn copy(head: &Value, number: usize) -> Value {
     let original = head["id"]["S"].as_str().expect("a text");
     let (beginning, end) = original.split_at(original.len() - END);
@@ -86,7 +86,7 @@ fn copy(head: &Value, number: usize) -> Value {
 
 #[contract_test]
 async fn unreadable_deliveries_do_not_stop_a_sweep(suite: Arc<Suite>) {
-    /// Number of deliveries that a sweep reads from a part of the index in one query.
+    /// The number of deliveries that a sweep reads from one part of the index in one query.
     const PAGE: usize = 200;
     let (setup, _permit) = suite.other_bundle_interposed(swept_by_hand()).await;
     let entity = Entity::new(&setup.api, "behind".to_owned()).await;
@@ -98,7 +98,7 @@ async fn unreadable_deliveries_do_not_stop_a_sweep(suite: Arc<Suite>) {
     let unreadable = (0..PAGE).map(|number| {
         let mut damaged = copy(&head, number);
         damaged["dueAt"]["S"] = LONG_AGO.into();
-        // The index does not show the change.
+        // The index does not contain this change.
         damaged["url"] = json!({ "N": "1" });
         damaged
     });
@@ -111,10 +111,11 @@ async fn unreadable_deliveries_do_not_stop_a_sweep(suite: Arc<Suite>) {
     assert!(setup.bundle.stop().await.success());
 }
 
-/// A sweep once ended at the first error, so a throttled entity's deliveries, being the oldest, blocked all others.
+/// Regression test: a sweep ended at the first error, so that a throttled entity's deliveries, being the oldest,
+/// blocked all others.
 #[contract_test]
 async fn throttled_deliveries_of_one_entity_do_not_stop_a_sweep(suite: Arc<Suite>) {
-    /// More deliveries than a sweep reads from a part of the index in one query.
+    /// More deliveries than a sweep reads from one part of the index in one query.
     const BUSY: usize = 250;
     let (setup, _permit) = suite.other_bundle_interposed(swept_by_hand()).await;
     until_first_sweep(&setup).await;
@@ -133,7 +134,7 @@ async fn throttled_deliveries_of_one_entity_do_not_stop_a_sweep(suite: Arc<Suite
     table.put_all((0..BUSY).map(|number| copy(&head, number))).await;
     let prefix = copied[..copied.len() - END].to_owned();
     let other = waiting.clone();
-    // A query of the index names the previous page's last delivery, and reads another partition.
+    // A query on the index names the last delivery on the previous page, but reads another partition.
     let throttled = move |call: &AwsCall| call.operation != "Query" && call.mentions(&prefix) && !call.mentions(&other);
     setup.table.refuse(usize::MAX, "ProvisionedThroughputExceededException", throttled);
     let swept = invocation(&setup.api.env, "sweep-deliveries", "{}").send();
@@ -155,7 +156,7 @@ async fn a_webhook_that_cannot_be_looked_up_soon_delays_no_announcement(suite: A
     let hook = entity.hook(&receiver.on("/", [later()])).await;
     let id = waiting(&entity).await;
     overdue(&table, &id, LONG_AGO).await;
-    // All further announcements are lost, so that no dispatcher also looks up the webhook.
+    // All further announcements are lost, so that no dispatcher looks up the webhook as well.
     let webhook = hook.id.clone();
     let announces = move |call: &AwsCall| announced(call).iter().any(|due| due.webhook == webhook);
     setup.services.swallow(usize::MAX, announces.clone());
@@ -190,7 +191,7 @@ async fn a_sweep_announces_only_deliveries_that_have_no_message(suite: Arc<Suite
     let crowd = json!({ "Attributes": { "ApproximateNumberOfMessages": "1000" } });
     setup.services.answer(usize::MAX, crowd, |call| call.operation == "GetQueueAttributes");
 
-    // The message for its second attempt is far back in the queue.
+    // The message for the second attempt is far back in the queue.
     receiver.on("/", [later()]);
     let stands = waiting(&entity).await;
     overdue(&table, &stands, LONG_AGO).await;
@@ -200,7 +201,7 @@ async fn a_sweep_announces_only_deliveries_that_have_no_message(suite: Arc<Suite
     assert!(moved > Some(Time::from_millis((before + 120) * 1_000).to_string()), "{moved:?}");
     assert_eq!(announcements(&stands), 1, "only publishing announced it");
 
-    // A job makes deliveries without messages due.
+    // A job makes deliveries due that have no messages.
     receiver.on("/", [Behaviour::status(200)]);
     let failures = json!({ "createdFrom": "2020-01-01T00:00:00Z", "include": "failed" });
     entity.post(&format!("/webhook/{}/recover", hook.id)).json(&failures).expect(202).await;
@@ -214,7 +215,7 @@ async fn a_sweep_announces_only_deliveries_that_have_no_message(suite: Arc<Suite
     assert!(setup.bundle.stop().await.success());
 }
 
-/// A delivery without attempts was once considered delivered after an hour and was missing from the list.
+/// Regression test: after an hour, a delivery without attempts counted as delivered and was missing from the list.
 #[contract_test]
 async fn a_delivery_that_nothing_announced_is_pending_and_then_delivered(suite: Arc<Suite>) {
     let (setup, _permit) = suite.other_bundle_interposed(swept_by_hand()).await;
@@ -223,7 +224,7 @@ async fn a_delivery_that_nothing_announced_is_pending_and_then_delivered(suite: 
     let table = Table::of(&setup.api.env);
     let hook = entity.hook(&receiver.on("/", [Behaviour::status(200)])).await;
     until_first_sweep(&setup).await;
-    // The messages of publishing and of the sweep that opens the delivery are lost.
+    // Both messages are lost: the one from publishing, and the one from the sweep that opens the delivery.
     let webhook = hook.id.clone();
     setup.services.swallow(2, move |call| announced(call).iter().any(|due| due.webhook == webhook));
     let id = entity.publish(json!({ "bookingNumber": "B-1" })).await;

@@ -1,4 +1,4 @@
-//! A table under load: some calls are refused or slow; they are repeated, without lost or duplicate effects.
+//! A table under load: some calls are refused or slow; they are repeated, and no effect is lost or duplicated.
 
 use std::{
     sync::{
@@ -16,7 +16,7 @@ use crate::{
 use contract_test::contract_test;
 use serde_json::{Value, json};
 
-/// One of this many matching calls is affected.
+/// Affects one in this many matching calls.
 fn one_in(
     many: usize,
     meant: impl Fn(&AwsCall) -> bool + Send + Sync + 'static,
@@ -44,10 +44,10 @@ async fn a_table_that_refuses_and_dawdles_now_and_then_changes_nothing(suite: Ar
     assert!(setup.bundle.stop().await.success());
 }
 
-/// More deliveries than a request to a feed processes at once.
+/// More deliveries than one request to a feed handles at once.
 const OF_FEED: usize = 20;
 
-/// A feed's deliveries, with its webhook; each is published and none is read.
+/// A feed's webhook, and its deliveries, which are published but not read.
 async fn unread(entity: &Entity, count: usize) -> (Hook, Vec<String>) {
     let hook = pulled(entity).await;
     let mut published = Vec::new();
@@ -60,7 +60,7 @@ async fn unread(entity: &Entity, count: usize) -> (Hook, Vec<String>) {
     (hook, published)
 }
 
-/// While this is on, the writes to a delivery that set this attribute are refused.
+/// While this is on, refuses the writes to a delivery that set this attribute.
 fn throttled(on: &Arc<AtomicBool>, delivery: &str, attribute: &str) -> impl Fn(&AwsCall) -> bool + Send + Sync + use<> {
     let (on, delivery, attribute) = (on.clone(), delivery.to_owned(), format!("SET \\\"{attribute}\\\""));
     move |call| {
@@ -134,7 +134,8 @@ async fn a_throttled_delivery_keeps_no_other_from_the_reader_of_its_feed(suite: 
     while read.len() < OF_FEED {
         read.extend(read_some(&entity, &hook, json!({ "limit": 100, "visibility": 600 })).await);
     }
-    // A delivery that a reader got and did not see would have an unconfirmed attempt after its visibility timeout.
+    // A delivery that was given to a reader that did not see it would have an unconfirmed attempt after its visibility
+    // timeout.
     assert!(read.iter().all(|delivery| delivery["attemptNumber"] == 1), "{read:#?}");
     assert_eq!(confirm(&entity, &hook, &read).await, ["confirmed"; OF_FEED]);
     each_is_confirmed_once(&entity, &published).await;
@@ -148,7 +149,7 @@ async fn a_slow_table_gives_no_delivery_to_a_reader_without_a_response(suite: Ar
     let (hook, published) = unread(&entity, 100).await;
     let is_on = Arc::new(AtomicBool::new(true));
     let slow = is_on.clone();
-    // All claims together would exceed the function's time.
+    // Together, the claims would take longer than the function may run.
     setup.table.delay(usize::MAX, Duration::from_secs(3), move |call| {
         call.mentions("handedOutAt") && slow.load(Ordering::Relaxed)
     });

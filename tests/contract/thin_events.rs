@@ -1,4 +1,4 @@
-//! Thin events: a webhook may get each event without its data, and read the event with a token.
+//! Thin events: a webhook may receive each event without its data, and its owner can read the event with a token.
 
 use std::sync::Arc;
 

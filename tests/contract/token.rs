@@ -19,7 +19,7 @@ fn credentials(api: &Api) -> [(&'static str, String); 2] {
     [("client_id", api.env["CLIENT_ID"].clone()), ("client_secret", api.env["CLIENT_SECRET"].clone())]
 }
 
-/// A request by the demo application, with more parameters.
+/// A request by the demo application, with additional parameters.
 fn request(api: &Api, more: &[(&str, &str)]) -> Call {
     let credentials = credentials(api);
     let mut form = vec![GRANT];
@@ -36,7 +36,7 @@ fn scopes(token: &Value) -> Vec<&str> {
     token["scope"].as_str().expect("openapi.yaml says so").split(' ').collect()
 }
 
-/// The header and the claims of a token.
+/// A token's header and claims.
 fn parts(token: &str) -> (Value, Value) {
     let mut parts = token.split('.').map(|part| BASE64_URL_SAFE_NO_PAD.decode(part).expect("base64"));
     let mut part = || serde_json::from_slice(&parts.next().expect("three parts")).expect("JSON");
@@ -148,7 +148,7 @@ async fn a_scope_that_is_asked_for_twice_counts_once(suite: Arc<Suite>) {
 
 #[contract_test]
 async fn an_empty_scope_is_none(suite: Arc<Suite>) {
-    // RFC 6749 §3.1: a parameter without a value is treated as if it were not there.
+    // RFC 6749 §3.1: a parameter without a value is treated as missing.
     let answer = request(&suite.api, &[("scope", "")]).expect(200).await.json();
     assert_eq!(scopes(&answer).len(), 30);
 }
@@ -252,7 +252,7 @@ async fn credentials_that_fail_are_answered_with_a_challenge_at_every_endpoint(s
         let answer = refused(call, 401, "invalid_client").await;
         assert!(answer.header("www-authenticate").starts_with("Basic"), "{authorization}: {}", answer.exchange);
     }
-    // RFC 9110, section 15.5.2: for all forms of credentials, and without any.
+    // RFC 9110, section 15.5.2, applies to all forms of credentials, and to requests without any.
     let wrong = [GRANT, ("token", "x"), ("client_id", id.as_str()), ("client_secret", "wrong")];
     for path in ["/oauth2/token", "/oauth2/introspect", "/oauth2/revoke"] {
         for form in [&wrong[..], &wrong[..2]] {
@@ -277,7 +277,7 @@ async fn an_unknown_client_looks_like_a_wrong_secret(suite: Arc<Suite>) {
         let mut body = answer.json();
         body["instance"].take();
         let mut headers = answer.headers.clone();
-        // API Gateway adds the last one.
+        // API Gateway adds the last of these headers.
         for each_has_its_own in ["x-request-id", "date", "apigw-requestid"] {
             headers.remove(each_has_its_own);
         }

@@ -1,4 +1,4 @@
-//! Traces: a client's trace (W3C Trace Context) is in the log, and is sent to its events' endpoints and to no other
+//! Traces: a client's trace (W3C Trace Context) is logged, and is sent to the endpoints of its events but to no other
 //! server.
 
 use std::{collections::BTreeSet, fs, sync::Arc};
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::harness::{Behaviour, Bus, Choice, Entity, LONG, Received, Receiver, Suite, invocation, until};
 
-/// The span of the tests' clients.
+/// The span that the tests' clients send.
 const SPAN: &str = "00f067aa0ba902b7";
 
 /// A trace for a test, derived from its entity.
@@ -17,7 +17,7 @@ fn trace_of(entity: &Entity, number: u8) -> String {
     format!("{number:02x}{digits:a>30}")
 }
 
-/// The fields of `traceparent`: trace, span and flags.
+/// The fields in `traceparent`: the trace, the span and the flags.
 fn sent(received: &Received) -> [String; 3] {
     let fields: Vec<_> = received.header("traceparent").split('-').map(str::to_owned).collect();
     let [version, trace, span, flags] = fields.try_into().unwrap_or_else(|fields| panic!("{fields:?}"));
@@ -25,14 +25,14 @@ fn sent(received: &Received) -> [String; 3] {
     [trace, span, flags]
 }
 
-/// The lines of a function's log that contain this text.
+/// The lines in a function's log that contain this text.
 fn lines(suite: &Suite, function: &str, text: &str) -> Vec<Value> {
     let log = fs::read_to_string(suite.bundle().data().join(format!("logs/{function}.log"))).unwrap_or_default();
     let lines = log.lines().filter(|line| line.contains(text) && !line.contains("\"_aws\""));
     lines.filter_map(|line| serde_json::from_str(line).ok()).collect()
 }
 
-/// Waits for `count` lines with this message, and returns all lines of a function's log that contain this text.
+/// Waits for `count` lines with this message, and returns all lines in a function's log that contain this text.
 async fn until_lines(suite: &Suite, function: &str, text: &str, message: &str, count: usize) -> Vec<Value> {
     until(&format!("{count} lines `{message}` with {text} of {function}"), LONG, async || {
         let lines = lines(suite, function, text);
@@ -165,7 +165,7 @@ async fn every_line_of_a_call_names_its_request_and_its_trace(suite: Arc<Suite>)
         assert_eq!(member(line, "span_id"), member(&of_call[0], "span_id"));
         assert!(member(line, "span_id") != SPAN && line.get("xrayTraceId").is_none(), "{line:#}");
     }
-    // The line has no other details about the request.
+    // The line contains no other details about the request.
     assert_eq!(lines(&suite, "show-webhook", refused.header("x-request-id")), of_call);
 }
 
@@ -199,7 +199,7 @@ async fn an_event_of_the_bus_continues_the_trace_of_its_trace_header(suite: Arc<
     assert_eq!((member(&published, "trace_id"), member(&published, "xrayTraceId")), (trace.as_str(), x_ray.as_str()));
 }
 
-/// A trace marked "not sampled" once switched off the endpoint's tracing.
+/// Regression test: a trace marked "not sampled" switched off the endpoint's tracing.
 #[contract_test]
 async fn an_event_without_a_trace_is_sent_with_none_and_has_one_in_the_log(suite: Arc<Suite>) {
     let entity = suite.entity().await;

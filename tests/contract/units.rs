@@ -1,7 +1,7 @@
-//! The cost of publishing and delivering: DynamoDB's units, and the number of sequential calls. docs/scaling.md has the
+//! The cost of publishing and delivering: DynamoDB units, and the number of sequential calls. docs/scaling.md has the
 //! conclusions.
 //!
-//! Operations run one at a time here, so that none share a call; under load, calls are shared, but units are the same.
+//! Operations run one at a time here, so that they share no calls; under load, they do, but the units stay the same.
 
 use std::{cell::Cell, fmt::Debug, iter::repeat_n, sync::Arc, time::Duration};
 
@@ -17,32 +17,33 @@ use crate::harness::{
 };
 use crate::sweep::until_first_sweep;
 
-/// Three retries, as early as the contract allows.
+/// Three retries, each as early as the contract allows.
 const SCHEDULE: &str = "0s,1s,1s,1s";
-/// A sweep that finds nothing makes no call that counts here, and one that finds a lost announcement replaces its
-/// calls.
+/// A sweep that finds nothing makes no call that counts here, and a sweep that finds a lost announcement makes the same
+/// calls that the announcement would have caused.
 const SWEEP_INTERVAL: &str = "30s";
-/// How often to measure before a cost is considered too high: on a stalling machine, functions repeat calls, and
-/// concurrent calls follow each other.
+/// How often to measure before a cost is considered too high: on a machine that stalls, functions repeat calls, and
+/// concurrent calls run one after the other.
 const TRIES: usize = 5;
-/// Deliveries to each webhook before the measurement, so that functions have started and filled their caches.
+/// The number of deliveries to each webhook before the measurement, so that functions have started and filled their
+/// caches.
 const WARM_UP: usize = 3;
-/// Minimum duration of a table call while sequential calls are counted: concurrent calls then overlap even on a busy
-/// machine. Publishing waits two seconds for the queue.
+/// The minimum duration of a table call while sequential calls are being counted, so that concurrent calls overlap even
+/// on a busy machine. Publishing waits two seconds for the queue.
 const ROUND_TRIP: Duration = Duration::from_secs(1);
-/// An attribute named only when an event is inserted.
+/// An attribute that is named only when an event is inserted.
 const OF_AN_EVENT: &str = "'targets': ?";
-/// How many webhooks a popular event has.
+/// The number of webhooks that a popular event has.
 const MANY: usize = 20;
 /// The maximum number of webhooks per entity.
 const MOST: usize = 200;
 
-/// An operation's cost, for the publishing and the delivering function.
+/// The cost of an operation, for the publishing and the delivering function.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct Cost {
     writes: f64,
     reads: f64,
-    /// Number of sequential calls.
+    /// The number of sequential calls.
     in_a_row: usize,
 }
 
@@ -61,8 +62,8 @@ impl Cost {
     }
 }
 
-/// Whether publish-event makes such calls: it reads webhooks, writes the event (after a large body), and announces
-/// first attempts.
+/// Whether a call is of a kind that publish-event makes: it reads webhooks, writes the event (after a large body), and
+/// announces first attempts.
 fn is_of_publishing(metered: &Metered) -> bool {
     let call = &metered.call;
     match call.operation.as_str() {
@@ -74,12 +75,13 @@ fn is_of_publishing(metered: &Metered) -> bool {
     }
 }
 
-/// Whether dispatch-deliveries makes such calls: the first claim inserts the head, all other writes change it.
+/// Whether a call is of a kind that dispatch-deliveries makes: the first claim inserts the head, and all other writes
+/// change it.
 fn is_of_delivering(metered: &Metered) -> bool {
     let call = &metered.call;
     match call.operation.as_str() {
-        // No other function makes calls at that time. On a machine that stalls, the webhook is read again before the
-        // request, consistently.
+        // No other function makes calls at this time. On a machine that stalls, the webhook is read again,
+        // consistently, before the request.
         "BatchGetItem" => !(call.mentions("WHK#") && call.mentions("\"ConsistentRead\":true")),
         "BatchExecuteStatement" => !is_of_publishing(metered),
         "UpdateItem" | "DeleteItem" => call.mentions("STA#") || call.mentions("HLT#"),
@@ -101,8 +103,8 @@ async fn assert_low<C: Debug>(what: &str, mut measure: impl AsyncFnMut() -> C, i
     panic!("{what} costs too much: {costs:#?}");
 }
 
-/// The cost of an event with this data and number of attempts at each of these webhooks, after everything is recorded
-/// and counted.
+/// The cost of an event with this data, and with this number of attempts to each of these webhooks, measured after
+/// everything is recorded and counted.
 async fn measured(setup: &Interposed, entity: &Entity, data: Value, webhooks: usize, attempts: usize) -> [Cost; 2] {
     setup.table.metered();
     setup.services.metered();
@@ -135,7 +137,7 @@ async fn measured(setup: &Interposed, entity: &Entity, data: Value, webhooks: us
 
 #[contract_test]
 async fn publishing_and_delivering_cost_no_more_than_the_docs_say(suite: Arc<Suite>) {
-    // The bookings have any size, and so do not conform to the schema: warnings would be stored with them.
+    // The bookings have arbitrary sizes and do not conform to the schema, so warnings would be stored with them.
     let settings = Settings::default().with("RETRY_SCHEDULE", SCHEDULE).with("SWEEP_INTERVAL", SWEEP_INTERVAL);
     let settings = settings.with("EVENT_VALIDATION", "off");
     let (setup, _permit) = suite.other_bundle_interposed(settings).await;
@@ -150,13 +152,13 @@ async fn publishing_and_delivering_cost_no_more_than_the_docs_say(suite: Arc<Sui
     for _ in 0..WARM_UP {
         measured(&setup, &alone, booking(1_000), 1, 1).await;
     }
-    // Written on publishing: the event, at one unit per KB, and its entry in the index by entity. Packed, 10 KB take
-    // 1.9 KB, so the event takes 2.1 KB. Packed, 20 KB take 3.5 KB, which become a separate item of four units. Read:
-    // the webhooks.
+    // Publishing writes the event, at one unit per KB, and its entry in the index by entity. Compressed, 10 KB take 1.9
+    // KB, so the event takes 2.1 KB. Compressed, 20 KB take 3.5 KB, which become a separate item of four units.
+    // Publishing reads the webhooks.
     //
-    // Written on delivering: the claim inserts the head, which is in no index. The record changes it, and enters it
-    // into the index by webhook. The statistics are one update. Read, at half a unit each: webhook, event and health. A
-    // separate body takes a whole unit.
+    // Delivering writes the head when it claims, which is in no index. The record changes the head, and adds it to the
+    // index by webhook. The statistics are one update. Delivering reads the webhook, the event and the health, at half
+    // a unit each. A separate body takes a whole unit.
     for (bytes, published, delivered) in
         [(1_000, 2.0, (4.0, 1.5)), (10_000, 4.0, (4.0, 1.5)), (20_000, 6.0, (4.0, 2.5))]
     {
@@ -167,7 +169,7 @@ async fn publishing_and_delivering_cost_no_more_than_the_docs_say(suite: Arc<Sui
         .await;
     }
 
-    // An event that matches no webhook is stored like any other and costs nothing more.
+    // An event that matches no webhook is stored like any other, and costs nothing extra.
     let unmatched = Entity::new(&setup.api, "unmatched".to_owned()).await;
     hook_for(&unmatched, "payee.created", &receiver.on("/unmatched", [Behaviour::status(200)])).await;
     let measure = async || measured(&setup, &unmatched, booking(1_000), 0, 1).await;
@@ -176,9 +178,9 @@ async fn publishing_and_delivering_cost_no_more_than_the_docs_say(suite: Arc<Sui
     })
     .await;
 
-    // A failure retried within seconds takes four units: claim, record, health and statistics. No index shows the
-    // delivery yet. With four attempts, its head is smaller than 1 KB. The success takes a fifth unit, since it removes
-    // the health. Each attempt reads 1.5 units.
+    // A failure retried within seconds takes four units: for the claim, the record, the health and the statistics. The
+    // delivery is not in any index yet. With four attempts, its head is smaller than 1 KB. The success takes a fifth
+    // unit, since it removes the health item. Each attempt reads 1.5 units.
     let measure = async || {
         let fails = Behaviour::status(500);
         receiver.on("/alone", [fails.clone(), fails.clone(), fails, Behaviour::status(200)]);
@@ -190,13 +192,14 @@ async fn publishing_and_delivering_cost_no_more_than_the_docs_say(suite: Arc<Sui
     .await;
 
     measured(&setup, &many, booking(1_000), MANY, 1).await;
-    // The event has 75 bytes for each of 20 webhooks, so 2.1 KB: three units plus one. Each delivery takes four.
+    // The event has 75 bytes for each of 20 webhooks, 2.1 KB in total: three units plus one. Each delivery takes four
+    // units.
     let measure = async || measured(&setup, &many, booking(1_000), MANY, 1).await;
     let is_low = |[publishing, delivering]: &[Cost; 2]| publishing.writes + delivering.writes <= 84.0;
     assert_low("a popular event", measure, is_low).await;
 
     setup.table.delay(usize::MAX, ROUND_TRIP, |_| true);
-    // Delivering: prefetch, claim, record and count. The first claim inserts the head from the event.
+    // Delivering makes four calls: prefetch, claim, record and count. The first claim inserts the head from the event.
     let measure = async || measured(&setup, &alone, booking(1_000), 1, 1).await;
     let is_low = |[publishing, delivering]: &[Cost; 2]| publishing.in_a_row <= 3 && delivering.in_a_row <= 4;
     assert_low("an event", measure, is_low).await;
@@ -209,7 +212,7 @@ async fn a_body_is_sent_and_shown_as_published_however_it_is_stored(suite: Arc<S
     let entity = suite.entity().await;
     let table = suite.table();
     entity.hook(&receiver.on("/", [Behaviour::status(200)])).await;
-    // Packing halves this text, which leaves more than fits into the event's item.
+    // Compression halves this text, but the result still does not fit into the event's item.
     let random: Vec<String> = (0..200).map(|_| uuid(&SystemRandom)).collect();
     let bodies = [(booking(100), "plain"), (booking(1_000), "packed"), (json!({ "random": random }), "apart")];
     for (index, (data, stored_as)) in bodies.into_iter().enumerate() {
@@ -261,13 +264,13 @@ async fn an_event_that_two_hundred_webhooks_want_waits_for_few_calls_in_a_row(su
         println!("an event to {MOST} webhooks: {count} calls, {in_a_row} in a row");
         (count, in_a_row)
     };
-    // The functions start and open their connections.
+    // The first request starts the functions, which open their connections.
     published().await;
     arrived().await;
     setup.table.delay(usize::MAX, ROUND_TRIP, |_| true);
     setup.services.delay(usize::MAX, ROUND_TRIP, |_| true);
     // One call reads the webhooks, one writes the event, and five or six announce: 50 messages of four deliveries each.
-    // The first does not wait for others.
+    // The first announcement does not wait for others.
     let measure = async || {
         arrived().await;
         published().await
@@ -288,7 +291,7 @@ async fn a_function_that_starts_has_read_keys_and_revocations_after_two_calls(su
         before.kill();
         until_gone(&[before]).await;
         setup.table.metered();
-        // The successor runs once `local` has noticed that the process ended and sends it no more requests.
+        // The successor starts once `local` has noticed that the process ended and sends it no more requests.
         setup.bundle.process("list-event-types").await;
         entity.get("/webhook/event/list").expect(200).await;
         let is_of_start = |call: &&Metered| call.call.mentions("JWKS") || call.call.mentions("REVOKED");
@@ -301,9 +304,9 @@ async fn a_function_that_starts_has_read_keys_and_revocations_after_two_calls(su
     assert!(setup.bundle.stop().await.success());
 }
 
-/// Adds deliveries to all webhooks, newer copies of one that is waiting for its retry: first failed, then waiting, then
-/// delivered ones. The first webhook has more than a page of delivered ones, and the second of failed ones. Returns the
-/// newest event.
+/// Adds deliveries to all webhooks, as newer copies of one that is waiting for its retry: first failed, then waiting,
+/// then delivered ones. The first webhook has more than a page of delivered ones, and the second has more than a page
+/// of failed ones. Returns the newest event.
 async fn fill(table: &Table, entity: &Entity, hooks: &[Hook], model: &str) -> String {
     const FEW: usize = 3;
     const MORE_THAN_A_PAGE: usize = 30;
@@ -345,7 +348,7 @@ async fn fill(table: &Table, entity: &Entity, hooks: &[Hook], model: &str) -> St
     newest
 }
 
-/// Stores that the sweep has passed all of the next hour's events.
+/// Records that the sweep has passed all events in the next hour.
 async fn pass_new_events(table: &Table) {
     let event = stored::event_id((now() + 3_600) * 1_000, 0);
     let body = event.strip_prefix("evt_").expect("an event's identifier");
@@ -356,7 +359,7 @@ async fn pass_new_events(table: &Table) {
     table.put(positions).await;
 }
 
-/// An API request, and the queries and units that it may take.
+/// An API request, with the queries and units that it may use.
 struct ListCost {
     path: String,
     queries: usize,
@@ -365,7 +368,7 @@ struct ListCost {
 
 #[contract_test]
 async fn lists_of_two_hundred_webhooks_cost_no_more_than_the_docs_say(suite: Arc<Suite>) {
-    // A failed attempt waits for so long that the indexes show it.
+    // A failed attempt is followed by a wait so long that the indexes show the delivery.
     let settings = Settings::default().with("SWEEP_INTERVAL", "1h").with("RETRY_SCHEDULE", "0s,1h");
     let settings = settings.with("EVENT_VALIDATION", "off");
     let (setup, _permit) = suite.other_bundle_interposed(settings).await;
@@ -393,14 +396,14 @@ async fn lists_of_two_hundred_webhooks_cost_no_more_than_the_docs_say(suite: Arc
         cost(&format!("/webhook/delivery/list?eventIdentifier={event}"), 0, 1.0),
         cost(&of_webhook(0), 7, 18.0),
         cost(&format!("{}&status=failed", of_webhook(1)), 2, 15.0),
-        // The webhooks, the new events, and three groups of each webhook.
+        // The list reads the webhooks, the new events, and three groups for each webhook.
         cost("/webhook/delivery/list?status=retrying", 602, 335.0),
-        // Failed deliveries may also have the code.
+        // Failed deliveries may have this code as well.
         cost("/webhook/delivery/list?lastErrorCode=connect", 603, 335.0),
-        // Events that matched no webhook have a separate partition.
+        // Events that matched no webhook are in a separate partition.
         cost("/webhook/event", 2, 22.0),
     ] {
-        // The function starts and reads keys and revocations.
+        // The first request starts the function, which reads keys and revocations.
         entity.get(&path).expect(200).await;
         let measure = async || {
             setup.table.metered();

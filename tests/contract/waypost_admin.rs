@@ -1,4 +1,4 @@
-//! The operator's program: finding a deployment, output and exit codes.
+//! The operator's program: how it finds a deployment, its output and its exit codes.
 
 use std::{collections::BTreeMap, path::Path, sync::Arc};
 
@@ -34,7 +34,7 @@ fn error(status: u16, code: &str, message: &str) -> Behaviour {
     Behaviour::answer(status, &[("content-type", "text/xml")], body)
 }
 
-/// A CloudFormation that describes a bundle as a stack, and the variables with which the program finds it.
+/// A simulated CloudFormation that describes a bundle as a stack, and the variables with which the program finds it.
 struct Account {
     cloud_formation: Receiver,
     env: Vec<(&'static str, String)>,
@@ -51,7 +51,7 @@ impl Account {
             ("AWS_ENDPOINT_URL_SECRETS_MANAGER", env["SERVICES_ENDPOINT"].clone()),
             ("AWS_ENDPOINT_URL_S3", env["S3_ENDPOINT"].clone()),
             ("AWS_ENDPOINT_URL_LAMBDA", env["LAMBDA_ENDPOINT"].clone()),
-            // Only these credentials and settings.
+            // The program uses only these credentials and settings.
             ("AWS_CONFIG_FILE", "/dev/null".to_owned()),
             ("AWS_SHARED_CREDENTIALS_FILE", "/dev/null".to_owned()),
         ];
@@ -67,7 +67,7 @@ impl Account {
     }
 }
 
-/// The outputs of a bundle, as if it were a stack.
+/// A bundle's outputs, as if it were a stack.
 fn outputs(env: &BTreeMap<String, String>) -> [(&'static str, &str); 8] {
     [
         ("TableName", env["TABLE_NAME"].as_str()),
@@ -92,7 +92,7 @@ async fn a_stack_is_worked_on_by_its_name_alone_and_described_once(suite: Arc<Su
     assert!(asked.contains("Action=DescribeStacks") && asked.contains("StackName=waypost"), "{asked}");
     assert!(accepted(&api, &text(&made, "clientId"), &text(&made, "clientSecret")).await, "{made:#}");
 
-    // Every secret has a value and keeps it, and no application is created unless requested.
+    // Every secret has a value, which it keeps, and no application is created unless requested.
     let provided = account.admin(&["provision", "--stack", "waypost", "--json"]).await.json();
     assert_eq!(provided, json!({ "filledSecrets": [], "application": null }));
     let arguments = ["provision", "--stack", "waypost", "--name", "First", "--entity", "hotel"];
@@ -107,7 +107,7 @@ async fn a_stack_is_worked_on_by_its_name_alone_and_described_once(suite: Arc<Su
     assert!(rotation.err.contains(r#""action":"data-keys.rotate""#), "it is on the audit trail: {}", rotation.err);
     let rotated = rotation.json();
     assert_eq!((&rotated["unreadable"], &rotated["forgottenKeys"]), (&json!(0), &json!([])));
-    // The stand-in for Secrets Manager has no function for a rotation.
+    // The Secrets Manager stand-in has no function for rotations.
     let failure = account.admin(&["signing-keys", "rotate", "--stack", "waypost"]).await.failed(1);
     assert!(failure.contains("could not rotate the secret waypost/local/signing-key: Invalid"), "{failure}");
     let replaced =
@@ -213,7 +213,7 @@ async fn without_a_running_service_a_folder_is_refused(suite: Arc<Suite>) {
         let refusal = run(command).await.failed(3);
         assert!(refusal.contains(&format!("make run DATA={data}")), "{refusal}");
     }
-    // Databases are files: no service is needed.
+    // Databases are files, so no service is needed.
     let refusal = run(&["geo-ip", "lookup", "1.1.1.1"]).await.failed(3);
     assert!(refusal.contains("no database is published in") && refusal.contains("geo-ip/local"), "{refusal}");
 
@@ -260,7 +260,7 @@ async fn an_operators_changes_are_on_the_audit_trail_and_beside_the_result(suite
 
 #[contract_test]
 async fn a_folder_says_where_its_databases_are(suite: Arc<Suite>) {
-    // The shared bundle publishes no databases in the store that its `service.env` names.
+    // The shared bundle publishes no databases to the store that its `service.env` names.
     let refusal = suite.admin(&["geo-ip", "lookup", "1.1.1.1"]).await.failed(3);
     let store = &suite.api.env["GEO_IP_STORE"];
     let store = Path::new(store.strip_prefix("file://").unwrap_or(store));

@@ -1,4 +1,4 @@
-//! How changing a webhook affects its deliveries.
+//! How changes to a webhook affect its deliveries.
 
 use std::{collections::BTreeSet, sync::Arc};
 
@@ -81,7 +81,7 @@ async fn the_next_attempt_goes_to_the_new_address_with_the_new_headers(suite: Ar
     assert!(is_signed_by(&second, &hook.secret));
 }
 
-/// Each attempt was once shown with the webhook's first address, and with its current headers.
+/// Regression test: each attempt was shown with the webhook's first URL, and with its current headers.
 #[contract_test]
 async fn each_attempt_shows_the_address_and_the_headers_that_it_was_sent_with(suite: Arc<Suite>) {
     let entity = suite.entity().await;
@@ -127,7 +127,8 @@ async fn enabling_again_takes_the_reason_and_the_failures_away(suite: Arc<Suite>
     let id = entity.publish(json!({})).await;
     entity.until_status(&id, &["failed"]).await;
     entity.until_gone(&hook).await;
-    // The failure is counted after the webhook is disabled; a count after `enabled` would be a separate failure.
+    // The failure is counted after the webhook is disabled; if it were counted after `enabled`, it would be a separate
+    // failure.
     let disabled = until("the last failure is counted", LONG, async || {
         let webhook = entity.webhook(&hook.id).await;
         (webhook["lastHttpStatus"] == 410).then_some(webhook)
@@ -139,7 +140,7 @@ async fn enabling_again_takes_the_reason_and_the_failures_away(suite: Arc<Suite>
     assert!(disabled["failuresInRow"].as_u64() >= Some(5) && disabled.get("failingSince").is_some(), "{disabled:#}");
     assert_eq!(disabled["version"], 2, "the service's change counts, too");
 
-    // Other changes to a disabled webhook keep the reason, and so does disabling it again.
+    // Other changes to a disabled webhook keep the reason, as does disabling it again.
     let renamed = entity.changed(&hook.id, json!({ "name": "renamed", "enabled": false })).await;
     assert_eq!(renamed["disabledDate"], disabled["disabledDate"]);
     assert_eq!((&renamed["disabledReason"], &renamed["health"]), (&disabled["disabledReason"], &json!("failing")));

@@ -1,4 +1,4 @@
-//! Existing webhooks: show and change.
+//! Showing and changing existing webhooks.
 
 use std::{collections::BTreeSet, sync::Arc};
 
@@ -11,7 +11,7 @@ pub fn all_types(url: &str) -> Value {
     json!({ "name": "test", "eventUrl": url, "eventList": [] })
 }
 
-/// A webhook with a value in every member.
+/// A webhook that has a value for every member.
 async fn full_hook(entity: &Entity) -> Hook {
     entity
         .hook_with(json!({
@@ -24,7 +24,7 @@ async fn full_hook(entity: &Entity) -> Hook {
         .await
 }
 
-/// A webhook without the members that change with every update.
+/// A webhook without the members that change on every update.
 pub fn settled(webhook: &Value) -> Map<String, Value> {
     let mut members = webhook.as_object().expect("openapi.yaml says so").clone();
     for changing in ["version", "lastUpdate", "signingSecret"] {
@@ -33,7 +33,7 @@ pub fn settled(webhook: &Value) -> Map<String, Value> {
     members
 }
 
-/// A refused change's invalid values.
+/// The invalid values in a refused change.
 pub async fn violations(entity: &Entity, hook: &Hook, change: &Value) -> Vec<String> {
     invalid_values(&entity.change(&hook.id, change).refused(400, "invalid-request").await)
 }
@@ -104,7 +104,7 @@ async fn a_change_sets_the_given_members_and_every_change_counts(suite: Arc<Suit
         let mut expected = settled(&before);
         expected
             .extend(change.as_object().expect("an object").clone().into_iter().filter(|(name, _)| name != "entity"));
-        // Header and query values are not shown.
+        // The values of headers and of the query are not shown.
         if let Some(headers) = expected["headers"].as_object_mut() {
             headers.values_mut().for_each(|value| *value = "***".into());
         }

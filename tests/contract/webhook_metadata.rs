@@ -1,4 +1,4 @@
-//! A webhook's metadata: strings that link it to an integrator's other systems.
+//! A webhook's metadata: strings that link the webhook to an integrator's other systems.
 
 use std::sync::Arc;
 

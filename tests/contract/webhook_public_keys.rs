@@ -1,5 +1,5 @@
-//! Webhooks whose deliveries are signed with Ed25519 as well: receivers verify with a public key, before and after
-//! every change. The signatures are verified by a different library from the service's.
+//! Webhooks whose deliveries are also signed with Ed25519: receivers verify with a public key, before and after every
+//! change. The tests use a different library from the service's to verify the signatures.
 
 use std::{collections::HashSet, sync::Arc};
 
@@ -14,12 +14,12 @@ use crate::{
     webhook_changes::violations,
 };
 
-/// A webhook with this signature, for all types.
+/// A webhook with this signature, for all event types.
 async fn hook_with(entity: &Entity, url: &str, signature: &str) -> Hook {
     entity.hook_with(json!({ "name": "n", "eventUrl": url, "eventList": [], "signature": signature })).await
 }
 
-/// The only delivery of a new event.
+/// Publishes an event, and returns its only delivery.
 async fn delivered(entity: &Entity, receiver: &Receiver) -> Received {
     let before = receiver.received("/").len();
     let id = entity.publish(json!({ "guest": "Zoë" })).await;
@@ -27,13 +27,13 @@ async fn delivered(entity: &Entity, receiver: &Receiver) -> Received {
     receiver.until("/", before + 1).await.remove(before)
 }
 
-/// The public keys shown by a webhook or by the response to a rotation.
+/// The public keys that a webhook or the response to a rotation shows.
 fn keys_of(shown: &Value) -> Vec<String> {
     let keys = shown["publicKeys"].as_array().map(Vec::as_slice).unwrap_or_default();
     keys.iter().map(|key| key["key"].as_str().expect("openapi.yaml says so").to_owned()).collect()
 }
 
-/// How many Ed25519 signatures a request has, and how many each key verifies.
+/// The number of Ed25519 signatures on a request, and the number that each key verifies.
 async fn verified(received: &Received, keys: &[&str]) -> (u64, Vec<u64>) {
     let headers: Map<String, Value> =
         received.headers.iter().map(|(name, value)| (name.clone(), value.as_str().into())).collect();
@@ -64,7 +64,7 @@ async fn a_delivery_verifies_with_the_public_key_alone(suite: Arc<Suite>) {
     assert!(is_signed_by(&received, &hook.secret));
     let foreign = keys_of(&other.json);
     assert_eq!(verified(&received, &[&keys[0], &foreign[0]]).await, (1, vec![1, 0]));
-    // Unlike the secret, the key stays visible.
+    // Unlike the secret, the key remains visible.
     for shown in [entity.webhook(&hook.id).await, entity.listed(&hook).await] {
         assert_eq!(keys_of(&shown), keys, "{shown:#}");
     }
@@ -131,7 +131,7 @@ async fn a_change_of_the_signature_refuses_no_delivery_by_hmac(suite: Arc<Suite>
     let entity = suite.entity().await;
     let receiver = Receiver::start().await;
     let hook = entity.hook(&receiver.on("/", [Behaviour::status(200)])).await;
-    // The secret from before the change signs until it ends, and gets no key.
+    // The secret from before the change keeps signing until it ends, and gets no key.
     let second = entity.new_secret(&hook.id).await;
     let mut seen = HashSet::new();
     for _ in 0..2 {

@@ -12,10 +12,10 @@ use crate::{
     sweep::{sweep, swept_by_hand, until_opens},
 };
 
-/// An event type; webhooks for it get no events about other webhooks.
+/// An event type whose webhooks get no events about other webhooks.
 const BOOKINGS: &str = "booking.created";
 
-/// The next attempt is hours away, so that it cannot influence the test.
+/// A response that postpones the next attempt by hours, so that it cannot affect the test.
 fn later() -> Behaviour {
     Behaviour::answer(503, &[("Retry-After", "36000")], "")
 }
@@ -81,7 +81,7 @@ async fn removing_a_webhook_cancels_its_open_deliveries_alone(suite: Arc<Suite>)
             entity.until_delivery(&of(event, &webhook.id), waits, |delivery| delivery["lastHttpStatus"] == 503).await;
         }
     }
-    // Attempts are counted shortly after they are recorded: 20, and the retry of the first.
+    // Attempts are counted shortly after they are recorded: there are 20, plus the first one's retry.
     let partition = format!("ENT#{}", entity.id);
     let health = format!("HLT#{}", removed.id);
     until("every failure is counted", LONG, async || {
@@ -116,7 +116,7 @@ async fn deliveries_published_while_a_webhook_is_removed_come_to_an_end(suite: A
     }
 }
 
-/// A webhook whose deliveries wait for hours, and a delivery for each of its entity's events.
+/// A webhook whose deliveries wait for hours, with a delivery for each of its entity's events.
 async fn waiting(entity: &Entity, receiver: &Receiver, path: &str, events: usize) -> (Hook, Vec<String>) {
     let hook = hook_for(entity, BOOKINGS, &receiver.on(path, [later()])).await;
     let mut deliveries = Vec::new();
@@ -145,7 +145,7 @@ async fn removing_and_recovering_read_no_deliveries_of_other_webhooks(suite: Arc
     for delivery in &deliveries {
         entity.until_status(delivery, &["cancelled"]).await;
     }
-    // The indexes that contain an entity's other webhooks.
+    // These indexes contain an entity's other webhooks.
     for index in ["byEntity", "bySubject"] {
         let looked = stage.table.calls_mentioning(index);
         assert!(looked.is_empty(), "{looked:?}");
@@ -155,7 +155,7 @@ async fn removing_and_recovering_read_no_deliveries_of_other_webhooks(suite: Arc
     assert!(stage.bundle.stop().await.success());
 }
 
-/// The next attempt finds no webhook.
+/// The next attempt finds that the webhook is gone.
 #[contract_test]
 async fn a_webhook_removed_during_its_first_attempt_leaves_a_cancelled_delivery(suite: Arc<Suite>) {
     let entity = suite.entity().await;
@@ -171,7 +171,7 @@ async fn a_webhook_removed_during_its_first_attempt_leaves_a_cancelled_delivery(
     assert_eq!(cancelled["cancelReason"], "webhook-removed", "{cancelled:#}");
 }
 
-/// Nothing in the table marks the delivery as due before the sweep opens it.
+/// Before the sweep opens the delivery, nothing in the table marks it as due.
 #[contract_test]
 async fn a_removed_webhook_leaves_no_delivery_open_that_nothing_announced(suite: Arc<Suite>) {
     let (stage, _permit) = suite.other_bundle_interposed(swept_by_hand()).await;
@@ -199,15 +199,16 @@ async fn job(table: &Table, removed: &Hook) -> Option<Value> {
     table.item(&format!("JOB#{}", removed.id), "CANCEL").await
 }
 
-/// The lease of each job, if a worker holds it.
+/// Each job's lease, if a worker holds the job.
 fn leases(jobs: &[Option<Value>]) -> Vec<Option<&Value>> {
     jobs.iter().map(|job| job.as_ref()?.get("lease")).collect()
 }
 
-/// Completed jobs leave turns behind for a while. One sweep deletes or skips all of them, regardless of their number.
+/// Completed jobs leave turns behind for a while. A single sweep deletes or skips all of them, no matter how many there
+/// are.
 #[contract_test]
 async fn turns_without_a_job_do_not_stop_the_jobs_after_them(suite: Arc<Suite>) {
-    // An interval so long that only this test starts a sweep.
+    // The interval is so long that only this test starts a sweep.
     let (bundle, api, _permit) = suite.other_bundle(Settings::default().with("SWEEP_INTERVAL", "1h")).await;
     let entity = Entity::new(&api, "behind".to_owned()).await;
     let receiver = Receiver::start().await;
@@ -258,17 +259,17 @@ async fn many_removals_of_one_entity_take_no_more_than_its_turn(suite: Arc<Suite
     };
     let look = async || join_all(hooks.iter().map(|hook| job(&table, hook))).await;
     let first_look = async {
-        // A job remains for minutes after being worked on. On a slow machine, the first one may have gone before the
+        // A job remains for minutes after it was worked on. On a slow machine, the first job may be gone before the
         // last one begins.
         let mut worked_on = BTreeSet::new();
         while worked_on.len() < WEBHOOKS {
             until("another job of the busy entity is worked on", LONG, async || {
                 let before = look().await;
                 let jobs = look().await;
-                // Each lease is new, so jobs that kept theirs from one check to the next were held together.
+                // Each lease is new, so jobs that kept their leases between two checks were held at the same time.
                 let both = leases(&before).into_iter().zip(leases(&jobs));
                 let taken = both.filter(|(before, now)| now.is_some() && before == now).count();
-                // One job, or two when a sweep begins while another ends.
+                // There is one job, or two if one sweep begins while another ends.
                 assert!(taken <= 2, "{taken} jobs of one entity run at once");
                 let looked_at = jobs.iter().flatten().filter(|job| job["version"]["N"] != "1");
                 let number = worked_on.len();

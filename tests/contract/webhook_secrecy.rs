@@ -1,4 +1,4 @@
-//! The values in an endpoint's headers and its URL's query are sent to the endpoint and appear nowhere else.
+//! The values in an endpoint's headers and in its URL's query are sent to the endpoint and appear nowhere else.
 
 use std::{fs, sync::Arc};
 
@@ -11,7 +11,7 @@ use crate::{
 };
 
 const MASK: &str = "***";
-/// A part of every secret value here, and of no other value.
+/// A string that is part of every secret value here, and of no other value.
 const SECRET: &str = "s3cretvalue";
 const QUERY: &str = "?token=s3cretvalue1&x=&s3cretvalue2&token=s3cretvalue3";
 const MASKED_QUERY: &str = "?token=***&x=***&***&token=***";
@@ -51,7 +51,7 @@ async fn values_of_headers_and_queries_are_seen_only_at_the_endpoint(suite: Arc<
     let shown = without(&hook.json, &["signingSecret"]);
     assert_eq!((entity.webhook(&hook.id).await, entity.listed(&hook).await), (shown.clone(), shown));
 
-    // One endpoint responds with an error, and one does not respond.
+    // One endpoint responds with an error, and the other does not respond.
     let failing = secret_hook(&entity, &receiver, "/bad", Behaviour::status(500)).await;
     let body = |url: &str| json!({ "name": "x", "eventUrl": url, "eventList": [], "headers": headers() });
     entity.hook_with(body(&format!("http://127.0.0.1:9/{QUERY}"))).await;
@@ -109,7 +109,7 @@ async fn a_mask_that_comes_back_keeps_the_stored_value(suite: Arc<Suite>) {
     let received = receiver.until(&format!("/a{QUERY}"), 1).await.remove(0);
     assert_eq!(received.header("authorization"), "Bearer s3cretvalue4");
 
-    // Some values are new; the others remain, even under another spelling of the name and at another path.
+    // Some values are new; the others are kept, even if the name is spelled differently and the path has changed.
     let new = "/b?new=1&token=***&token=%2A%2A%2A";
     let meant = "/b?new=1&token=s3cretvalue1&token=s3cretvalue3";
     receiver.on(meant, [Behaviour::status(200)]);
@@ -122,7 +122,7 @@ async fn a_mask_that_comes_back_keeps_the_stored_value(suite: Arc<Suite>) {
     assert_eq!((received.header("authorization"), received.header("x-new")), ("Bearer s3cretvalue4", "n"));
     assert_eq!(received.header("x-key"), "");
 
-    // Without query and headers, no value is sealed or returned.
+    // With no query and no headers, nothing is sealed or returned.
     let bare = receiver.on("/c", [Behaviour::status(200)]);
     let after = entity.changed(&hook.id, json!({ "eventUrl": bare, "headers": {} })).await;
     assert_eq!((&after["eventUrl"], &after["headers"]), (&json!(bare), &json!({})));
@@ -132,7 +132,7 @@ async fn a_mask_that_comes_back_keeps_the_stored_value(suite: Arc<Suite>) {
     assert_eq!(receiver.until("/c", 1).await[0].header("authorization"), "");
 }
 
-/// A token with the right to change a webhook could once redirect the stored values to any server.
+/// Regression test: a token with the right to change a webhook could redirect the stored values to any server.
 #[contract_test]
 async fn kept_values_do_not_follow_a_webhook_to_another_server(suite: Arc<Suite>) {
     let entity = suite.entity().await;
@@ -155,7 +155,7 @@ async fn kept_values_do_not_follow_a_webhook_to_another_server(suite: Arc<Suite>
     assert_eq!((received.header("x-key"), received.header("authorization")), ("new", ""));
 }
 
-/// A change that keeps values reads the webhook, then another change moves it, then the first one is written.
+/// A change that keeps values reads the webhook, then another change moves it, and then the first change is written.
 #[contract_test]
 async fn kept_values_do_not_follow_a_webhook_that_moves_meanwhile(suite: Arc<Suite>) {
     let (setup, _permit) = suite.other_bundle_interposed(Settings::default()).await;

@@ -1,5 +1,5 @@
-//! Replacing a webhook's signing secret: the old and the new secret both sign for a day, or as long as the owner
-//! chooses, and the owner can end the old one at once.
+//! Replacing a webhook's signing secret: the old and the new secret both sign for a day, or for as long as the owner
+//! chooses, and the owner can end the old one immediately.
 
 use std::{collections::HashSet, sync::Arc};
 
@@ -14,7 +14,7 @@ use crate::harness::{
     now, python, secret_of, time,
 };
 
-/// The only delivery of a new event.
+/// Publishes an event, and returns its only delivery.
 async fn delivered(entity: &Entity, receiver: &Receiver) -> Received {
     let before = receiver.received("/").len();
     let id = entity.publish(json!({ "guest": "Zoë" })).await;
@@ -88,7 +88,7 @@ async fn a_secret_is_shown_once_and_never_again(suite: Arc<Suite>) {
     }
     let of_secrets = |text: &str| text.replace("previousSecretExpiresDate", "").contains("ecret");
     assert!(!texts[1..].iter().any(|text| of_secrets(text)), "{texts:#?}");
-    // The table has only sealed secrets.
+    // The table contains only sealed secrets.
     for item in suite.table().scan().await {
         let item = item.to_string();
         assert!(secrets.iter().all(|secret| !item.contains(secret.trim_start_matches("whsec_"))), "{item}");
@@ -106,11 +106,11 @@ async fn a_new_secret_changes_when_the_webhook_was_changed_and_not_its_version(s
     after["lastUpdate"] = before["lastUpdate"].clone();
     after.as_object_mut().expect("openapi.yaml says so").remove("previousSecretExpiresDate");
     assert_eq!(after, before);
-    // A client that read the webhook earlier can therefore change it.
+    // Therefore, a client that read the webhook earlier can still change it.
     assert_eq!(entity.changed(&hook.id, json!({ "name": "n", "version": 1 })).await["version"], 2);
 }
 
-/// The end of the previous secret, as shown by the webhook and by the list, if there is one.
+/// When the previous secret ends, according to the webhook and the list; `None` if there is no such secret.
 async fn previous_ends(entity: &Entity, hook: &Hook) -> Option<Timestamp> {
     let shown = entity.webhook(&hook.id).await;
     let listed = entity.listed(hook).await;
@@ -205,7 +205,7 @@ async fn a_secret_that_has_ended_signs_nothing(suite: Arc<Suite>) {
     let receiver = Receiver::start().await;
     let hook = entity.hook(&receiver.on("/", [Behaviour::status(200)])).await;
     let new = entity.new_secret(&hook.id).await;
-    // End the overlap.
+    // End the overlap early.
     let mut item = item_of(&suite, &entity, &hook).await;
     item["signingSecrets"]["L"][1]["M"]["expiresDate"]["S"] = "2026-01-01T00:00:00.000Z".into();
     suite.table().put(item).await;
@@ -284,7 +284,7 @@ async fn the_previous_secret_is_ended_at_once_and_the_webhook_says_so(suite: Arc
     let received = delivered(&entity, &receiver).await;
     let signed = [&hook.secret, &new].map(|secret| is_signed_by(&received, secret));
     assert_eq!((signed, signatures(&received)), ([false, true], 1));
-    // A repetition, as after a lost response, changes nothing and says so.
+    // Repeating the request, as after a lost response, changes nothing, and the response says so.
     let again = entity.end_previous_secret(&hook.id).expect(200).await.json();
     assert_ne!(again["message"], ended["message"]);
     assert_eq!(entity.webhook(&hook.id).await, after);

@@ -23,7 +23,7 @@ async fn a_test_event_goes_to_this_webhook_alone_regardless_of_its_list(suite: A
     let entity = suite.entity().await;
     let receiver = Receiver::start().await;
     let hook = entity.hook_with(of_expired_bookings(&receiver.on("/tested", [Behaviour::status(204)]))).await;
-    // This webhook subscribes to every type, and would get a published event.
+    // This webhook subscribes to every type, so it would receive a published event.
     entity.hook(&receiver.on("/other", [Behaviour::status(200)])).await;
     let id = tested(&entity, &hook).await;
     let delivery = entity.until_status(&id, &["delivered"]).await;
@@ -40,7 +40,7 @@ async fn a_test_event_goes_to_this_webhook_alone_regardless_of_its_list(suite: A
     assert_eq!((&delivery["attemptCount"], &delivery["lastHttpStatus"]), (&json!(1), &json!(204)));
     assert_eq!(delivery["test"], true);
     assert_eq!(time(&event["timestamp"]), time(&delivery["createdDate"]));
-    // A test event to the other webhook would have arrived before this event.
+    // If the other webhook had been sent a test event, it would have arrived before this event.
     let published = entity.publish(json!({})).await;
     let published = entity.until_status(&published, &["delivered"]).await;
     assert_eq!(published.get("test"), None);
@@ -133,7 +133,7 @@ async fn own_data_of_a_type_are_sent_unchanged_and_marked_as_a_test(suite: Arc<S
     let text = String::from_utf8_lossy(&received.body).into_owned();
     assert!(text.ends_with(&format!(r#""data":{data}}}"#)) && text.contains(r#""test":true"#), "{text}");
     assert_eq!((&delivery["test"], delivery.get("subject")), (&json!(true), None), "{delivery:#}");
-    // A body that does not compress is stored in a separate item, as for a published event.
+    // A body that cannot be compressed is stored in a separate item, as for a published event.
     let large: String = (0..4_000).map(|_| uuid(&SystemRandom)).collect();
     let body = json!({ "type": "booking.created", "data": { "notes": large } });
     let sent = entity.test(&hook.id).json(&body).expect(202).await.json();
@@ -171,8 +171,8 @@ async fn own_data_are_checked_as_published_data_are(suite: Arc<Suite>) {
     operational.expect(202).await;
 }
 
-/// An operational event changes no health and does not become the probe of a breaker. A test event with its sample does
-/// both.
+/// An operational event does not change the health and does not become a breaker's probe. A test event with an
+/// operational event's sample does both.
 #[contract_test]
 async fn a_test_with_an_operational_sample_counts_like_any_test(suite: Arc<Suite>) {
     let entity = suite.entity().await;

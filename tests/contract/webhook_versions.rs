@@ -1,4 +1,4 @@
-//! Concurrent changes to a webhook, and changes conditional on its version.
+//! Concurrent changes to a webhook, and changes that are conditional on its version.
 
 use std::{collections::BTreeSet, sync::Arc};
 
@@ -84,7 +84,7 @@ async fn changes_at_once_without_a_version_are_all_made_and_lose_no_secret(suite
     });
     let answers = join_all(changes).await;
     let versions: BTreeSet<u64> = answers.iter().filter_map(|answer| answer["version"].as_u64()).collect();
-    // A response shows the webhook after the change, and perhaps after later ones.
+    // A response shows the webhook after the change, and possibly after later ones.
     assert!(versions.iter().all(|version| (2..=31).contains(version)), "{versions:?}");
     let after = entity.webhook(&hook.id).await;
     assert_eq!(after["version"], 31, "each change has created a separate version");

@@ -1,4 +1,4 @@
-//! Webhooks: creation, refused values, and the list.
+//! Webhooks: creating them, refused values, and the list.
 
 use std::{collections::HashSet, sync::Arc};
 
@@ -18,7 +18,7 @@ fn with(member: &str, value: impl Into<Value>) -> Value {
     body
 }
 
-/// A refused new webhook's invalid values.
+/// The invalid values in a refused new webhook.
 async fn violations(entity: &Entity, body: &Value) -> Vec<String> {
     invalid_values(&entity.post("/webhook").json(body).refused(400, "invalid-request").await)
 }
@@ -71,7 +71,7 @@ async fn the_secret_is_shown_once_and_differs_from_all_others(suite: Arc<Suite>)
     let mut secrets = HashSet::new();
     for _ in 0..5 {
         let secret = entity.hook_with(good()).await.secret;
-        // 24 to 64 bytes, as Standard Webhooks requires.
+        // The secret has 24 to 64 bytes, as Standard Webhooks requires.
         assert!(secret.starts_with("whsec_") && (38..=94).contains(&secret.len()), "{secret}");
         assert!(secrets.insert(secret), "a secret came twice");
     }
@@ -361,7 +361,7 @@ async fn many_webhooks_of_an_entity_are_all_listed(suite: Arc<Suite>) {
     }
     let list = entity.get("/webhook/list").expect(200).await.json();
     assert_eq!(list.as_array().map(Vec::len), Some(hooks.len()));
-    // Each webhook gets its delivery, signed with its secret.
+    // Each webhook receives its delivery, signed with its own secret.
     let published = entity.publish_of_type("booking.created", json!({})).await.json();
     assert_eq!(published["deliveries"].as_array().map(Vec::len), Some(hooks.len()));
     for (number, hook) in hooks.iter().enumerate() {

@@ -66,10 +66,10 @@ class Bundle:
         """Uploads a zip with a script that starts the program under the function's name."""
         link = links / name
         link.symlink_to(program.resolve())
-        # `exec`, so that the emulator's signals reach the function.
+        # Use `exec`, so that the emulator's signals reach the function.
         script = f"#!/bin/sh\nexec {shlex.quote(str(link))}\n"
         archive = io.BytesIO()
-        # Without the file's time, so that an unchanged function produces the same zip and is not
+        # Omit the file's time, so that an unchanged function results in the same zip and is not
         # updated.
         entry = zipfile.ZipInfo("bootstrap")
         entry.external_attr = 0o100755 << 16

@@ -10,13 +10,13 @@ from emulator import REGION
 from service import Service
 from stack import ALIAS
 
-# The managing entity of the tests' demo application and of the sample events.
+# The managing entity that the tests' demo application and the sample events use.
 DEMO = "demo-hotel"
-# Number of concurrent tests: each may need a process for each function that it calls, and the emulator is a single
-# Python process.
+# The number of concurrent tests: each may need a process for each function that it calls, and the
+# emulator is a single Python process.
 AT_A_TIME = 8
-# The short run's tests, by module or name. They use each function, each kind of trigger and each
-# AWS service. The other tests check details of the functions, for which a local bundle is enough.
+# The tests in the short run, by module or name. They use each function, each kind of trigger and
+# each AWS service. The other tests check details of functions, for which a local bundle suffices.
 CHOSEN = {
     "every function starts, and the routes lead to them": [
         "samples",
@@ -67,7 +67,7 @@ CHOSEN = {
     "agents": ["agents", "agents_tools"],
     "geo-IP databases": ["geo_ip"],
 }
-# Tests in the chosen modules that the short run omits, with the reason.
+# Tests in the selected modules that the short run omits, with the reasons.
 OMITTED = {
     "the emulator starts a process and three threads for each of dozens of concurrent requests": [
         "agents::a_hundred_calls_at_once_are_all_answered",

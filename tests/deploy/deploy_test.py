@@ -21,14 +21,15 @@ from steps import Steps
 
 FIRST, SECOND = "production", "staging"
 EVENT_TYPE = "booking.created"
-# The contract tests' deliveries fail within seconds, as in a local bundle.
+# The deliveries in the contract tests fail within seconds, as in a local bundle.
 TESTED = {"RetrySchedule": "0s,1s,1s"}
 CONTRACT_LIMIT = 900
-# The short run must end within five minutes on a busy machine.
+# The short run must finish within five minutes on a busy machine.
 CHOSEN_LIMIT = 180
-# The heading in docs/publishing.md for the bus.
+# The heading about the bus in docs/publishing.md.
 BUS = "Events of the platform's own services"
-# A schedule's minute, the ten seconds between the emulator's checks, and how long the sweep takes.
+# The time limit for a sweep: a schedule's minute, the ten seconds between the emulator's checks,
+# and the time that the sweep takes.
 SWEEP_LIMIT = 150
 # The four steps of a rotation, in which Secrets Manager calls a function.
 ROTATION = ("createSecret", "setSecret", "testSecret", "finishSecret")
@@ -81,8 +82,8 @@ class DeployTest:
         steps.run("a payment provider is set up", 60, self.set_up_provider)
         steps.run("an update of geo-IP databases is tried", 60, self.try_geo_ip)
         steps.run("a second environment is deployed beside the first", 120, self.deploy_second)
-        # Functions read the new keys within a minute, and a sweep finds the delivery within two. The contract tests run
-        # in the meantime.
+        # Functions read the new keys within a minute, and a sweep finds the delivery within two
+        # minutes. The contract tests run in the meantime.
         steps.run("a queue message is lost", 60, self.lose_message)
         steps.run("the signing keys are replaced in an emergency", 60, self.replace_keys)
         limit = CONTRACT_LIMIT if self.whole else CHOSEN_LIMIT
@@ -124,7 +125,8 @@ class DeployTest:
         assert status == "ROLLBACK_COMPLETE", status
         why = stack.failures()
         assert FAULT in why, why
-        # CloudFormation does not update a stack whose creation was rolled back: it must be deleted first.
+        # CloudFormation does not update a stack whose creation was rolled back, so the stack must
+        # be deleted first.
         stack.delete()
         taken = self._fixed_names(stack)
         assert not taken, f"the next deployment would find these names taken: {', '.join(taken)}"
@@ -159,7 +161,7 @@ class DeployTest:
         client = self.emulator.client("secretsmanager")
         prefix = service.stack.outputs()["SecretsPrefix"]
         names = [secret["Name"] for secret in client.list_secrets(MaxResults=100)["SecretList"]]
-        # An update may have added a secret, which is still empty.
+        # An update may have added a secret that is still empty.
         return {name: value for name in names if name.startswith(prefix) and (value := self._value(client, name))}
 
     def _value(self, secrets: Any, name: str) -> str | None:
@@ -229,7 +231,7 @@ class DeployTest:
         assert gone == versions, f"resources other than the functions' versions were replaced: {gone - versions}"
         assert stack.variables("Token")["LOG_LEVEL"] == "debug", "the alias still has the previous version"
         assert self._secrets(service) == secrets, "a secret has another value"
-        # An earlier token is valid until it expires.
+        # An earlier token remains valid until it expires.
         delivery = service.call(token, "GET", f"/webhook/delivery/{self.delivery}").expect(200).json()
         assert (delivery["status"], len(delivery["attempts"])) == ("delivered", 1), delivery
         self._serves()
@@ -243,7 +245,7 @@ class DeployTest:
         assert status == "UPDATE_ROLLBACK_COMPLETE", status
         assert stack.variables("Token")["LOG_LEVEL"] == "debug", "the alias has the version that was rolled back"
         self._serves()
-        # Leftovers of the failed update do not matter: Lambda does not publish the same code twice
+        # The failed update's leftovers do not matter: Lambda does not publish the same code twice
         # in a row.
         status = stack.update(template)
         assert status == "UPDATE_COMPLETE", f"{status}: {stack.failures()}"
@@ -261,8 +263,8 @@ class DeployTest:
         later = {"name": "Later", "eventUrl": self.receiver.url, "eventList": [EVENT_TYPE]}
         service.call(service.token(), "POST", "/webhook", later).expect(201)
         restoring.use_restored_table(service, self.manual, self.backup)
-        # The later webhook is missing. An event reaches the earlier webhook, signed with its secret, so the data keys
-        # could open it.
+        # The later webhook is missing. An event reaches the earlier webhook, signed with its
+        # secret, so the data keys were able to open it.
         self._publish(self._serves(), "B-6")
         until("the delivery", 60, lambda: self.receiver.event_of("B-6")).verified(self.webhook["signingSecret"])
         assert self._shown(service, self.delivery)["status"] == "delivered"
@@ -274,7 +276,7 @@ class DeployTest:
     def deploy_elsewhere(self) -> str:
         self.old = self.services[FIRST]
         self.services[FIRST] = self._created(moving.new_stack(self.old.stack))
-        # No client is registered again.
+        # No client needs to be registered again.
         self.services[FIRST].client = self.old.client
         return moving.NEW
 
@@ -390,7 +392,7 @@ class DeployTest:
         until("the rejected event", 60, waiting)
         said = self.manual.follow(BUS)
         assert '"reason"' in said and '"rejected"' in said, said
-        # The submitted event was rejected again, and the old message is removed.
+        # The event that was submitted again was rejected again, and the old message is removed.
         left = sqs.receive_message(QueueUrl=queue, MaxNumberOfMessages=10, VisibilityTimeout=0).get("Messages", [])
         assert len(left) == 1, left
 
@@ -436,7 +438,7 @@ class DeployTest:
         def refused() -> bool | None:
             return service.call(self.old_token, "GET", "/webhook/list").status == 401 or None
 
-        # A function reads revocations and new keys once a minute.
+        # Functions read revocations and new keys once a minute.
         until("the refusal of an old token", 90, refused)
         service.call(service.token(), "GET", "/webhook/list").expect(200)
 
@@ -484,7 +486,7 @@ class DeployTest:
         published = service.request("GET", "/oauth2/jwks").expect(200).json()["keys"]
         kids = {key["kid"] for key in published}
         assert {before["current"]["kid"], after["current"]["kid"], after["next"]["kid"]} <= kids, kids
-        # The old key's tokens are valid until they expire.
+        # Tokens from the old key remain valid until they expire.
         service.call(old, "GET", "/webhook/list").expect(200)
         service.call(service.token(), "GET", "/webhook/list").expect(200)
         return function

@@ -21,7 +21,7 @@ from botocore.config import Config
 from table import EmbeddedTable
 
 REGION = "us-east-1"
-# Long enough for a sweep that waits for slow endpoints; each step has a separate limit.
+# Long enough for a sweep that waits for slow endpoints; each step has its own limit.
 READ_LIMIT = 60
 START_LIMIT = 30
 # The functions have one variable per endpoint. DynamoDB's endpoint is the embedded table.
@@ -34,14 +34,15 @@ class Emulator:
     def __init__(self, tools: Path, binaries: Path) -> None:
         self.folder = Path(tempfile.mkdtemp(prefix="waypost-deploy-test-"))
         listener = socket.socket()
-        # The socket is bound here and handed over, so that no other program can take the port in
+        # Bind the socket here and pass it on, so that no other program can take the port in
         # between.
         listener.bind(("127.0.0.1", 0))
         self.port: int = listener.getsockname()[1]
         self.endpoint = f"http://127.0.0.1:{self.port}"
         self.log = self.folder / "ministack.log"
         self.table = EmbeddedTable(binaries / "local", {"PATH": os.environ["PATH"]})
-        # A separate session: Ctrl-C reaches only the deployment test, which then stops the emulator and all functions.
+        # Start a separate session: Ctrl-C reaches only the deployment test, which then stops the
+        # emulator and all functions.
         with self.log.open("wb") as log:
             self.process = subprocess.Popen(
                 [tools / "hypercorn", "ministack.app:app", "--bind", f"fd://{listener.fileno()}"]
@@ -79,7 +80,8 @@ class Emulator:
             "S3_DATA_DIR": str(self.folder / "s3"),
             "STATE_DIR": str(self.folder / "state"),
             "LOG_LEVEL": "INFO",
-            # Otherwise it opens ports for these services, and looks for containers of earlier runs.
+            # Without this, the emulator opens ports for these services, and looks for containers
+            # from earlier runs.
             "IOT_MTLS_ENABLED": "0",
             "SFTP_ENABLED": "0",
             "DOCKER_HOST": "unix:///nonexistent",

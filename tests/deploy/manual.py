@@ -10,7 +10,7 @@ from pathlib import Path
 
 from emulator import Emulator
 
-# The documents, in docs.
+# The documents in the folder docs.
 DOCUMENTS = (
     "deploy.md",
     "run.md",
@@ -21,7 +21,7 @@ DOCUMENTS = (
     "alarms.md",
     "reference.md",
 )
-# Commands that are not run here, identified by their first characters, with the reason.
+# Commands that are not run here, identified by their first characters, with the reasons.
 NOT_RUN = {
     "make deploy ENV=staging": "it builds for Lambda and deploys with SAM, which the deployment test replaces",
     "target/debug/waypost-admin application list hotel-1 --data": "it is for a local service",
@@ -39,7 +39,7 @@ NOT_RUN = {
     'curl -sS "$ME/payment/connection/list"': "it is for a local service",
     "make rotate-signing-key STACK=waypost\n": "the emulator's Secrets Manager calls no function; a step of the test does",
 }
-# The headings of rare operations, whose commands run only in the full test.
+# The headings of rarely used operations, whose commands run only in the full test.
 RARE = (
     "A first deployment that fails",
     "Back up",
@@ -96,9 +96,10 @@ class Manual:
         tools = self._folder / "tools"
         tools.mkdir()
         path = os.pathsep.join([str(project / ".venv/bin"), os.environ["PATH"]])
-        # Everything is already built, and cargo would rebuild it with other settings.
+        # Everything has already been built, and cargo would rebuild it with other settings.
         _write_tool(tools / "cargo", ":")
-        # Version 1 of the command line ignores AWS_ENDPOINT_URL for some services, but no request may leave this machine.
+        # Version 1 of the AWS CLI ignores AWS_ENDPOINT_URL for some services, but no request may
+        # leave this machine.
         command = shutil.which("aws", path=path)
         assert command, "the AWS command line is missing; `make python-tools` installs it"
         _write_tool(tools / "aws", f'exec "{command}" --endpoint-url "{emulator.endpoint}" "$@"')

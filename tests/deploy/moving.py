@@ -9,19 +9,19 @@ from manual import Manual
 from service import Service
 from stack import ALIAS, Stack
 
-# The heading in docs/restore.md, and its regions.
+# The heading in docs/restore.md, and the regions that it names.
 HEADING = "Change of region"
 OLD, NEW = "eu-central-1", "eu-west-1"
 MOVED = "waypost-moved-1"
 STOPPED = ("DispatchDeliveries", "RefreshConnections")
-# The document's variables for commands that name no region.
+# The document's variables for commands that do not name a region.
 IN_NEW_REGION = {"AWS_REGION": NEW, "AWS_DEFAULT_REGION": NEW}
 
 
 def new_stack(old: Stack) -> Stack:
     """The stack of the same environment in the new region, before its creation."""
     stack = Stack(old.emulator, old.bundle.in_region(NEW), old.environment, NEW)
-    # The new region does not have the old stack's restored table.
+    # The old stack's restored table does not exist in the new region.
     stack.parameters = {name: value for name, value in old.parameters.items() if name != "TableName"}
     return stack
 

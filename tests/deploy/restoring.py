@@ -15,9 +15,9 @@ sys.path.append(str(Path(__file__).resolve().parents[2] / "operator"))
 from existing_table import environment_of, faults_of  # noqa: E402: the operator's scripts are no package
 
 RESTORED = "waypost-restored-1"
-# The backup's day in docs/restore.md.
+# The date of the backup in docs/restore.md.
 DAY = "2026-11-20"
-# The region with the secrets' copies.
+# The region that holds the copies of the secrets.
 BACKUP_REGION = "eu-west-1"
 BACKED_UP = ("client-secret-pepper", "data-keys")
 

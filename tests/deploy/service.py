@@ -46,7 +46,8 @@ class Service:
     def __init__(self, stack: Stack, admin: Path) -> None:
         self.stack = stack
         self._admin = admin
-        # By path: by host name, `/oauth2/token` would reach the emulator's Cognito.
+        # Select the API by path: with a host name, `/oauth2/token` would reach the emulator's
+        # Cognito.
         self.address = f"{stack.emulator.endpoint}/_aws/execute-api/{stack.resources()['Api']}/$default"
         self.client: tuple[str, str] = ("", "")
 

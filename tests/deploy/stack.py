@@ -10,10 +10,10 @@ import stand_ins
 from bundle import Bundle, Template, architecture
 from emulator import REGION, Emulator
 
-# The alias of every function.
+# The alias that every function has.
 ALIAS = "live"
 VERSION = "AWS::Lambda::Version"
-# Resource types whose names belong to another part of the stack.
+# Types of resources whose names belong to another part of the stack.
 WITHIN = ("AWS::ApiGatewayV2::Stage",)
 
 
@@ -24,7 +24,7 @@ class Stack:
         self.emulator = emulator
         self.environment = environment
         self.region = region
-        # The names in docs/deploy.md and docs/run.md.
+        # These are the names in docs/deploy.md and docs/run.md.
         self.name = "waypost" if environment == "production" else f"waypost-{environment}"
         self.bundle = bundle
         self._formation = self.client("cloudformation")
@@ -34,12 +34,12 @@ class Stack:
             "BaseUrl": f"https://{environment}.example",
             "AuthUrl": f"https://auth.{environment}.example",
             "Architecture": architecture(),
-            # The receiver of the deployment test listens on loopback.
+            # The deployment test's receiver listens on loopback.
             "DeliveryAllowedNetworks": "127.0.0.1/32",
             "DeliveryAllowHttp": "true",
             # The canary would call the public address, which does not exist here.
             "Canary": "false",
-            # The emulator has no CodeDeploy: an alias moves to the new version at once.
+            # The emulator lacks CodeDeploy, so an alias moves to the new version immediately.
             "Rollout": "AllAtOnce",
         }
 

@@ -1,5 +1,6 @@
-// Compiles every event type's schema with ajv in strict mode, and validates its samples. Input: the types, each with
-// `value`, `schema` and `samples`; output: the errors.
+// Compiles every event type's schema with ajv in strict mode, and validates its samples. The input
+// is the list of types, each with `value`, `schema` and `samples`; the output is the list of
+// errors.
 import Ajv from "ajv/dist/2020.js";
 import addFormats from "ajv-formats";
 import { json } from "node:stream/consumers";

@@ -1,4 +1,5 @@
-// Reads a document with the parser of AsyncAPI's authors. Prints the messages and faults that it finds.
+// Reads a document with the AsyncAPI authors' parser. Prints the messages and the faults that the
+// parser finds.
 import { Parser } from "@asyncapi/parser";
 import { json } from "node:stream/consumers";
 

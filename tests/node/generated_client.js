@@ -1,5 +1,6 @@
-// Generates types from the served document with openapi-typescript, compiles them with code that uses them, and uses
-// them with openapi-fetch. Input: the settings of the bundle as JSON; output: the client's results as JSON.
+// Generates types from the served document with openapi-typescript, compiles them with code that
+// uses them, and calls the service with openapi-fetch. The input is the bundle's settings as JSON,
+// and the output is the client's results as JSON.
 
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";

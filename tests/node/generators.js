@@ -1,7 +1,7 @@
-// Generates clients from the served openapi.json with three generators and compiles two of them, and, with Modelina,
-// models of some types' events from asyncapi.json. Input: both documents, and the prefix of the types; output: the
-// compiler's errors, and the models' names. The compiler would take longer for the client of openapi-zod-client than
-// for all others.
+// Generates clients from the served openapi.json with three generators and compiles two of them;
+// with Modelina, generates models of some types' events from asyncapi.json. The input is both
+// documents and the types' prefix; the output is the compiler's errors and the models' names. The
+// compiler would take longer for openapi-zod-client's client than for all others together.
 
 import { mkdtemp, readFile, rm, symlink, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -16,7 +16,7 @@ import { generate } from "orval";
 import ts from "typescript";
 
 const { openapi, asyncapi, types } = await json(process.stdin);
-// The generators report their progress on standard output, which is for the result.
+// The generators report progress on standard output, which is reserved for the result.
 const print = console.log;
 console.log = console.info = console.warn = console.error;
 process.stdout.write = process.stderr.write.bind(process.stderr);

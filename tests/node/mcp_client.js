@@ -1,5 +1,5 @@
-// Uses the service with @modelcontextprotocol/client, given an address, an identifier, and a secret or a private key.
-// Input: a list of attempts as JSON; output: a list of outcomes.
+// Uses the service with @modelcontextprotocol/client, given a URL, an identifier, and a secret or a
+// private key. The input is a list of attempts as JSON, and the output is a list of outcomes.
 
 import { text } from "node:stream/consumers";
 

@@ -1,6 +1,7 @@
-// Runs the official conformance suite of the Model Context Protocol against a service. Input as JSON: the service's
-// address, a token, the arguments and the lists of expected failures; output: the exit status and the suite's output.
-// The suite sends no tokens, so it calls a proxy, which adds the token and replaces its own Origin with the service's.
+// Runs the official conformance suite of the Model Context Protocol against a service. The JSON
+// input has the service's URL, a token, the arguments and the lists of expected failures; the
+// output is the exit status and the suite's output. The suite sends no tokens, so it calls a proxy
+// that adds the token and replaces the suite's Origin with the service's.
 
 import { spawn } from "node:child_process";
 import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
@@ -16,8 +17,8 @@ const SUITE = beside("node_modules/@modelcontextprotocol/conformance/dist/index.
 
 const { address, baseUrl, issuer, token, arguments: given, expectedFailures } = await json(process.stdin);
 
-// On a slow machine, the service may respond with 503 when the table is slow. The client should try again, but the
-// suite does not.
+// On a slow machine, the service may respond with 503 when the table is slow. A client should then
+// try again, but the suite does not.
 const call = (incoming, headers, body) =>
   new Promise((answered, failed) => {
     const onward = request(new URL(incoming.url, address), { method: incoming.method, headers }, answered);
@@ -47,7 +48,7 @@ const proxy = createServer(async (incoming, outgoing) => {
 });
 await new Promise((listening) => proxy.listen(0, "127.0.0.1", listening));
 
-// The suite accepts only one list.
+// The suite accepts only a single list.
 const folder = await mkdtemp(join(tmpdir(), "conformance-"));
 const baseline = join(folder, "expected-failures.yaml");
 const lists = await Promise.all(expectedFailures.map((list) => readFile(beside(list), "utf8")));

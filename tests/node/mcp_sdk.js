@@ -1,5 +1,6 @@
-// Uses the service with @modelcontextprotocol/sdk, the library's previous generation, which requests all of the
-// application's scopes at once. Input and output as in mcp_client.js.
+// Uses the service with @modelcontextprotocol/sdk, the library's previous generation, which
+// requests all of the application's scopes at once. Input and output are the same as in
+// mcp_client.js.
 
 import { text } from "node:stream/consumers";
 

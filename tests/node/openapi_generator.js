@@ -1,5 +1,6 @@
-// Generates a client from the served document with openapi-generator, compiles it with code that uses it, and runs
-// that. Input: the settings of the bundle as JSON; output: the client's results as JSON.
+// Generates a client from the served document with openapi-generator, compiles it with code that
+// uses it, and runs the result. The input is the bundle's settings as JSON, and the output is the
+// client's results as JSON.
 
 import { execFile } from "node:child_process";
 import { copyFile, mkdtemp, rm, writeFile } from "node:fs/promises";
@@ -14,7 +15,7 @@ import ts from "typescript";
 
 const GENERATOR = fileURLToPath(new URL("../../.venv/bin/openapi-generator-cli", import.meta.url));
 const USE = fileURLToPath(new URL("./generated/use_openapi_generator.ts", import.meta.url));
-// Half of a run's time is spent starting Java.
+// Starting Java takes half of a run's time.
 const JAVA = { JAVA_TOOL_OPTIONS: "-XX:+UseSerialGC -XX:TieredStopAtLevel=1" };
 
 /** Compiles the client and the code that uses it into the folder, as Node.js modules. Diagnostics are failures. */

@@ -1,4 +1,5 @@
-// Gets tokens with simple-oauth2. Input: a list of attempts as JSON; output: a list of outcomes.
+// Gets tokens with simple-oauth2. The input is a list of attempts as JSON, and the output is a list
+// of outcomes.
 
 import { text } from "node:stream/consumers";
 

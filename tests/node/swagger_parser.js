@@ -1,5 +1,5 @@
-// Reads a document with swagger-parser, which many client generators use. Prints how many paths it has; a fault in the
-// document makes the program fail.
+// Reads a document with swagger-parser, which many client generators use. Prints the number of
+// paths; a fault in the document makes the program fail.
 import { json } from "node:stream/consumers";
 
 import SwaggerParser from "@apidevtools/swagger-parser";

@@ -4,7 +4,7 @@ import json
 import os
 import sys
 
-# The library requires TLS; the issuer of the test is on this machine.
+# The library requires TLS, but the test's issuer is on this machine.
 os.environ["AUTHLIB_INSECURE_TRANSPORT"] = "1"
 
 from authlib.common.errors import AuthlibBaseError
@@ -37,7 +37,7 @@ def outcome(attempt):
         return {"error": error.error}
     if not attempt["revoke"]:
         return {"token": token}
-    # The token's state before and after its revocation.
+    # The state of the token before and after it is revoked.
     active = lambda: session.introspect_token(attempt["introspectionEndpoint"], token["access_token"]).json()["active"]
     before = active()
     session.revoke_token(attempt["revocationEndpoint"], token["access_token"]).raise_for_status()

@@ -32,11 +32,12 @@ def policies(role, resources):
     return {"managed": managed, "statements": granted}
 
 
-# For each function, it logs that a feature toggle for AWS's internal service is not set.
+# For each function, this logger reports that a feature toggle for AWS's internal service is not
+# set.
 logging.getLogger("samtranslator.feature_toggle").setLevel(logging.ERROR)
 request = json.load(sys.stdin)
 with open(request["template"], encoding="utf-8") as file:
-    # Parsing YAML takes seconds; JSON does not.
+    # Parsing YAML takes seconds, unlike JSON.
     template = json.load(file) if file.name.endswith(".json") else json.loads(json.dumps(yaml_parse(file.read())))
 for resource in template["Resources"].values():
     if resource["Type"] == "AWS::Serverless::Function":

@@ -20,11 +20,12 @@ def run(*command, **options):
 
 with tempfile.TemporaryDirectory() as folder:
     settings, made = json.load(sys.stdin), Path(folder)
-    # Without the formatter, which would format for its configured Python version instead of this one.
+    # Do without the formatter, which would format for its configured Python version instead of this
+    # one.
     (made / "settings.yaml").write_text("post_hooks: []\n")
     generate = ["--url", settings["document"], "--output-path", made / "waypost_client", "--meta", "none"]
     run("openapi_python_client", "generate", *generate, "--config", made / "settings.yaml", "--fail-on-warning")
-    # One of the generator's libraries has no types.
+    # One of the generator's libraries has no type annotations.
     checks = ["--disable-error-code", "import-untyped", "--check-untyped-defs", "--cache-dir", made / "checked"]
     run("mypy", *checks, made / "waypost_client", USE, env={**os.environ, "MYPYPATH": folder})
     sys.path[:0] = [folder, str(USE.parent)]

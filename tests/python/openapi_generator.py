@@ -11,7 +11,7 @@ import urllib.request
 from pathlib import Path
 
 USE = Path(__file__).parent / "generated" / "use_openapi_generator.py"
-# Half of a run's time is spent starting Java.
+# Starting Java takes half of a run's time.
 JAVA = {"JAVA_TOOL_OPTIONS": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1"}
 
 
@@ -41,7 +41,7 @@ def examples(value, document):
 def fetched(settings):
     """The document, with the address at which the tests reach the token issuer, since the client has no setting for
     it."""
-    # Ignores any proxy set in the environment.
+    # Ignore any proxy that the environment sets.
     opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
     with opener.open(settings["document"]) as answer:
         return answer.read().decode().replace(settings["issuer"], settings["address"])
@@ -83,7 +83,7 @@ with tempfile.TemporaryDirectory() as folder:
     parts = "apis,models,supportingFiles,apiDocs=false,modelDocs=false,apiTests=false,modelTests=false"
     options = ["-g", "python", "-p", "packageName=waypost_client", "--global-property", parts]
     run("openapi-generator-cli", "generate", "-i", document, "-o", made, *options, **JAVA)
-    # One of the client's libraries has no types.
+    # One of the client's libraries has no type annotations.
     checks = ["--disable-error-code", "import-untyped", "--check-untyped-defs", "--cache-dir", made / "checked"]
     run("mypy", *checks, made / "waypost_client", USE, MYPYPATH=folder)
     sys.path[:0] = [folder, str(USE.parent)]

@@ -4,7 +4,7 @@ import json
 import os
 import sys
 
-# The library requires TLS; the issuer of the test is on this machine.
+# The library requires TLS, but the test's issuer is on this machine.
 os.environ["OAUTHLIB_INSECURE_TRANSPORT"] = "1"
 
 from oauthlib.oauth2 import BackendApplicationClient, OAuth2Error

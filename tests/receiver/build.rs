@@ -1,10 +1,10 @@
-//! Extracts the programs from the document, so that the documented programs are compiled and tested.
+//! Extracts the programs from the document, so that the programs as documented are compiled and tested.
 
 use std::{env, error::Error, fs, path::Path};
 
-/// The address at which the documented program listens.
+/// The address that the documented program listens on.
 const DOCUMENTED: &str = "\"127.0.0.1:8080\"";
-/// The program's line that the type for public keys replaces.
+/// The line of the program that the type for public keys replaces.
 const LIBRARY: &str = "use standardwebhooks::Webhook;\n";
 
 #[expect(clippy::disallowed_methods, reason = "cargo passes the output folder in the environment")]
@@ -20,9 +20,9 @@ fn main() -> Result<(), Box<dyn Error>> {
             return Err(format!("the receiver in Rust has no {needed}").into());
         }
     }
-    // The test chooses the address, since several receivers run at the same time.
+    // The test chooses the address, since several receivers run concurrently.
     let program = program.replace(DOCUMENTED, "env::var(\"ADDRESS\").unwrap_or_default()");
-    // As the document instructs.
+    // This follows the document's instructions.
     let mut other = program.replace(LIBRARY, with_public_key);
     for (old, new) in [("WEBHOOK_SECRET", "WEBHOOK_PUBLIC_KEY"), ("whsec_", "whpk_"), ("signing secret", "public key")]
     {

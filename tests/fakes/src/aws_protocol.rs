@@ -1,4 +1,4 @@
-//! Calls to AWS services and their responses, in their JSON protocol.
+//! Calls to AWS services in their JSON protocol, and the responses.
 
 use serde_json::{Value, json};
 
@@ -7,9 +7,9 @@ use crate::Received;
 /// A call to an AWS service in its JSON protocol.
 #[derive(Debug, Clone)]
 pub struct AwsCall {
-    /// The operation, such as `BatchExecuteStatement`.
+    /// The operation's name, such as `BatchExecuteStatement`.
     pub operation: String,
-    /// The parameters.
+    /// The operation's parameters.
     pub body: Value,
     text: String,
 }
@@ -25,12 +25,12 @@ impl AwsCall {
         }
     }
 
-    /// Whether the body contains this string, as JSON.
+    /// Whether the body contains this string when written as JSON.
     pub fn mentions(&self, text: &str) -> bool {
         self.text.contains(text)
     }
 
-    /// Whether this is the same call as an earlier one. A transaction that its caller sends again has a new
+    /// Whether this is the same call as an earlier one. When its caller sends a transaction again, it has a new
     /// `ClientRequestToken`.
     pub(crate) fn repeats(&self, earlier: &Self) -> bool {
         let without_token = |call: &Self| {
@@ -41,7 +41,7 @@ impl AwsCall {
         self.operation == earlier.operation && without_token(self) == without_token(earlier)
     }
 
-    /// The statements of a batch or of a single call, with their parameters.
+    /// The statements in a batch or a single call, with their parameters.
     pub fn statements(&self) -> Vec<&Value> {
         match self.body["Statements"].as_array() {
             Some(statements) => statements.iter().collect(),
@@ -51,7 +51,7 @@ impl AwsCall {
     }
 }
 
-/// The proxy's response: the server's, or one that it made up.
+/// The proxy's response: either the server's, or one that the proxy made up.
 pub(crate) struct ProxyResponse {
     pub status: u16,
     pub headers: Vec<(String, Vec<u8>)>,

@@ -1,4 +1,4 @@
-//! AWS Signature Version 4, for requests without an SDK.
+//! AWS Signature Version 4, for requests that are sent without an SDK.
 
 use std::time::{Duration, UNIX_EPOCH};
 
@@ -11,7 +11,7 @@ use reqwest::{Body, RequestBuilder};
 
 use crate::clock;
 
-/// The credentials of an AWS caller.
+/// An AWS caller's credentials.
 #[derive(Debug, Clone)]
 pub struct AwsCaller(Credentials);
 

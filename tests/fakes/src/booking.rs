@@ -1,10 +1,10 @@
-//! Made-up bookings, as repetitive as real ones, so that they compress equally well.
+//! Made-up bookings that are as repetitive as real ones, so that they compress equally well.
 
 use serde_json::{Value, json};
 
 const NOTE: &str = "Late arrival by train, a cot in the second room, and no feathers. ";
 
-/// Event data with this size as JSON, at least 30 bytes.
+/// Event data whose JSON has this size, at least 30 bytes.
 pub fn booking(bytes: usize) -> Value {
     let mut rooms = Vec::new();
     while length(&data(&rooms, "")) <= bytes {

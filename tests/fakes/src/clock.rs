@@ -1,4 +1,4 @@
-//! The wall clock of third parties.
+//! The wall clock that third parties use.
 
 use jiff::{SignedDuration, Timestamp};
 
@@ -13,7 +13,7 @@ pub(crate) fn seconds() -> i64 {
     now().as_second()
 }
 
-/// The time this many seconds from now, in RFC 3339 with whole seconds.
+/// The time this many seconds from now, in RFC 3339 format with whole seconds.
 pub(crate) fn written_in(seconds: u32) -> String {
     let then = now() + SignedDuration::from_secs(seconds.into());
     then.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()

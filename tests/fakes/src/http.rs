@@ -1,4 +1,5 @@
-//! HTTP on plain TCP, so that a fake can misbehave in ways that no HTTP library offers, and sees each received byte.
+//! HTTP over plain TCP, so that a fake can misbehave in ways that no HTTP library allows, and see every byte that it
+//! receives.
 
 use std::{io, sync::Arc, time::Instant};
 
@@ -11,23 +12,23 @@ use tokio::{
 
 use crate::Behaviour;
 
-/// A received request.
+/// A request that a fake received.
 #[derive(Debug, Clone)]
 pub struct Received {
-    /// The verb.
+    /// The method.
     pub method: String,
     /// The path with its query.
     pub path: String,
-    /// Names as sent, in order.
+    /// The header names as sent, in order.
     pub headers: Vec<(String, String)>,
-    /// The body's bytes.
+    /// The bytes of the body.
     pub body: Vec<u8>,
     /// When the request was complete.
     pub at: Instant,
 }
 
 impl Received {
-    /// A header's value, or the empty text; panics if the header is repeated.
+    /// A header's value, or an empty string; panics if the header is repeated.
     pub fn header(&self, name: &str) -> &str {
         let mut values =
             self.headers.iter().filter(|(given, _)| given.eq_ignore_ascii_case(name)).map(|(_, value)| value);
@@ -42,7 +43,7 @@ impl Received {
     }
 }
 
-/// Answers every request until the task is aborted.
+/// Responds to every request until the task is aborted.
 pub(crate) fn serve<A>(listener: TcpListener, answer: A) -> JoinHandle<()>
 where
     A: Fn(Received) -> Behaviour + Send + Sync + 'static,
@@ -50,7 +51,7 @@ where
     serve_counted(listener, || {}, answer)
 }
 
-/// Answers every request until the task is aborted, and calls a function for every connection.
+/// Responds to every request until the task is aborted, and calls a function for every connection.
 pub(crate) fn serve_counted<C, A>(listener: TcpListener, connected: C, answer: A) -> JoinHandle<()>
 where
     C: Fn() + Send + 'static,
@@ -82,7 +83,7 @@ pub(crate) async fn read(stream: &mut BufReader<TcpStream>) -> io::Result<Receiv
     let request_line = line(stream).await?;
     let mut words = request_line.split(' ').map(str::to_owned);
     let (Some(method), Some(path), Some(_)) = (words.next(), words.next(), words.next()) else {
-        // For example TLS.
+        // The bytes may be TLS, for example.
         return Err(not_http());
     };
     let mut headers = Vec::new();

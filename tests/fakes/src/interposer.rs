@@ -1,7 +1,7 @@
-//! A proxy between the functions and the table or the queues. It sees every call by name, and can hold it: before it is
-//! forwarded, or after it was carried out and before its caller gets the response. It can also delay, refuse or answer
-//! calls, and lose, duplicate, delay and reorder a queue's messages. It meters each call's duration and DynamoDB's
-//! charge for it.
+//! A proxy between the functions and the table or the queues. It sees every call by name, and can hold it: before
+//! forwarding it, or after it was carried out but before its caller gets the response. It can also delay, refuse or
+//! answer calls, and lose, duplicate, delay and reorder a queue's messages. It measures how long each call takes and
+//! how much DynamoDB charges for it.
 
 use std::{
     io,
@@ -31,9 +31,9 @@ use crate::{
 /// When a call is held.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Moment {
-    /// Before it is forwarded.
+    /// Before the call is forwarded.
     Before,
-    /// After it was carried out, before the caller gets the response.
+    /// After the call was carried out, but before the caller gets the response.
     After,
 }
 
@@ -53,7 +53,7 @@ struct Trap {
     decided: watch::Sender<Option<Verdict>>,
 }
 
-/// A held call.
+/// A call that is being held.
 struct Sprung {
     call: AwsCall,
     /// The test's decision, once there is one.
@@ -61,7 +61,7 @@ struct Sprung {
 }
 
 /// The first call of a kind, which waits for the test's decision. Dropping this releases the call. A caller that has
-/// waited too long repeats its write; the repetition is held with the first call and shares its fate.
+/// waited too long repeats its write; the repeated write is held with the first call and treated in the same way.
 #[must_use]
 pub struct Held {
     what: String,
@@ -100,7 +100,7 @@ enum Treatment {
     Scatter(Scatter),
 }
 
-/// The delays of a message's copies; empty if it is lost.
+/// The delays of a message's copies; empty if the message is lost.
 type Scatter = Arc<dyn Fn(&str) -> Vec<Duration> + Send + Sync>;
 
 struct Rule {
@@ -109,9 +109,9 @@ struct Rule {
     treatment: Treatment,
 }
 
-/// The proxy; it stops when it is dropped.
+/// The proxy, which stops when it is dropped.
 pub struct Interposer {
-    /// The proxy's address.
+    /// The address that the proxy listens on.
     pub address: SocketAddr,
     state: Arc<State>,
     accepting: JoinHandle<()>,
@@ -125,7 +125,7 @@ struct State {
     rules: Mutex<Vec<Rule>>,
     seen: Mutex<Vec<AwsCall>>,
     metered: Mutex<Option<Vec<Metered>>>,
-    /// The signer of calls whose bodies the proxy changes.
+    /// The signer for calls whose bodies the proxy changes.
     caller: OnceLock<AwsCaller>,
 }
 
@@ -160,7 +160,7 @@ impl Interposer {
         format!("http://{}", self.address)
     }
 
-    /// Sets the credentials that sign changed calls; required before the proxy changes any.
+    /// Sets the credentials for signing changed calls, which the proxy needs before it changes any.
     pub fn sign_as(&self, caller: AwsCaller) {
         self.state.caller.get_or_init(|| caller);
     }
@@ -184,34 +184,34 @@ impl Interposer {
         self.add(times, Treatment::Delay(by), wanted);
     }
 
-    /// Responds to the next `times` calls of this kind with this error code, and does not forward them.
+    /// Responds to the next `times` calls of this kind with this error code, without forwarding them.
     pub fn refuse(&self, times: usize, code: &'static str, wanted: impl Fn(&AwsCall) -> bool + Send + Sync + 'static) {
         self.add(times, Treatment::Refuse(code), wanted);
     }
 
-    /// Returns this response to the next `times` calls of this kind, and does not forward them.
+    /// Returns this response to the next `times` calls of this kind, without forwarding them.
     pub fn answer(&self, times: usize, body: Value, wanted: impl Fn(&AwsCall) -> bool + Send + Sync + 'static) {
         self.add(times, Treatment::Answer(body), wanted);
     }
 
-    /// The calls metered since this method was last called. Metering begins with its first call.
+    /// The calls metered since the last call to this method. Metering begins with the first call to this method.
     pub fn metered(&self) -> Vec<Metered> {
         locked(&self.state.metered).replace(Vec::new()).unwrap_or_default()
     }
 
-    /// From now on, acknowledges every message for a queue itself, and delivers the copies that `copies` returns for
-    /// its text, each after its delay.
+    /// From now on, the proxy itself acknowledges every message for a queue, and delivers the copies that `copies`
+    /// returns for its text, each after its delay.
     pub fn scatter(&self, copies: impl Fn(&str) -> Vec<Duration> + Send + Sync + 'static) {
         let wanted = |call: &AwsCall| call.operation == "SendMessageBatch";
         self.add(usize::MAX, Treatment::Scatter(Arc::new(copies)), wanted);
     }
 
-    /// Acknowledges the next `times` calls of this kind, and loses their messages.
+    /// Acknowledges the next `times` calls of this kind, but loses their messages.
     pub fn swallow(&self, times: usize, wanted: impl Fn(&AwsCall) -> bool + Send + Sync + 'static) {
         self.add(times, Treatment::Scatter(Arc::new(|_: &str| Vec::new())), wanted);
     }
 
-    /// The earliest call of this operation.
+    /// The earliest call to this operation.
     pub fn first(&self, operation: &str) -> Option<AwsCall> {
         locked(&self.state.seen).iter().find(|call| call.operation == operation).cloned()
     }
@@ -242,7 +242,7 @@ async fn converse(stream: TcpStream, state: Arc<State>) -> io::Result<()> {
 }
 
 impl State {
-    /// The response; `None` to close the connection without one.
+    /// The response; `None` means that the connection is closed without one.
     async fn pass(self: &Arc<Self>, received: &Received) -> Option<ProxyResponse> {
         let call = AwsCall::of(received);
         locked(&self.seen).push(call.clone());
@@ -292,8 +292,8 @@ impl State {
         Some(trap)
     }
 
-    /// Holds a repetition of a held write until the test decides on it; `None` for every other call. Reads are
-    /// excluded: two may be equal without being a repetition.
+    /// Holds a repetition of a held write until the test decides; `None` for every other call. Reads are excluded,
+    /// since two reads may be equal without one being a repetition.
     async fn repeated_verdict(&self, call: &AwsCall) -> Option<Verdict> {
         if READS.contains(&call.operation.as_str()) {
             return None;
@@ -345,7 +345,7 @@ impl State {
         Some(ProxyResponse { status, headers, body: answer.bytes().await.ok()?.to_vec() })
     }
 
-    /// Acknowledges the messages of a batch, whose copies are delivered one by one.
+    /// Acknowledges a batch of messages, whose copies are then delivered one by one.
     fn scatter(self: &Arc<Self>, received: &Received, call: &AwsCall, copies: &Scatter) -> ProxyResponse {
         let mut taken = Vec::new();
         for entry in call.body["Entries"].as_array().into_iter().flatten() {
@@ -359,7 +359,7 @@ impl State {
                 let single = single.clone();
                 tokio::spawn(async move {
                     sleep(wait).await;
-                    // The message is lost if the queue is down.
+                    // If the queue is down, the message is lost.
                     drop(state.forward(&received, single.into_bytes()).await);
                 });
             }

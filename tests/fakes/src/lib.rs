@@ -1,8 +1,8 @@
-//! Fakes of third parties, for tests and demos: a receiver of webhooks, a payment provider, a provider of geo-IP
-//! databases, and a proxy in front of table and queue, all of which misbehave on request; an emulator of AWS;
-//! made-up bookings; and the keys of stored events and deliveries.
+//! Fakes of third parties, for tests and demos: a webhook receiver, a payment provider, a provider of geo-IP databases,
+//! and a proxy in front of table and queue, all of which misbehave on request; an AWS emulator; made-up bookings; and
+//! the keys of stored events and deliveries.
 //!
-//! The fakes share no code with the service, so that they do not share its bugs.
+//! The fakes share no code with the service, so that they do not share its bugs either.
 
 mod aws_protocol;
 mod aws_signature;
@@ -37,7 +37,7 @@ pub use tls::{Authority, Identity, TlsFront};
 pub use update_server::UpdateServer;
 pub use wait::{LONG, until};
 
-/// Locks a mutex even if a test panicked while holding the lock.
+/// Locks a mutex, even if a test panicked while holding the lock.
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

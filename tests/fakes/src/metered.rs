@@ -1,6 +1,6 @@
-//! The cost and sequence of table calls.
+//! The cost and the sequence of table calls.
 //!
-//! To each call, the proxy adds a request for the capacity consumed in the table and its indexes. The capacity depends
+//! The proxy makes each call request the capacity that it consumes in the table and its indexes. This capacity depends
 //! on sizes, indexes and the kind of call, but not on the machine or the build.
 //! <https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_ConsumedCapacity.html>
 
@@ -10,23 +10,23 @@ use serde_json::{Value, json};
 
 use crate::AwsCall;
 
-/// A completed call.
+/// A call that has completed.
 #[derive(Debug, Clone)]
 pub struct Metered {
     /// The call.
     pub call: AwsCall,
-    /// Start and end of the call.
+    /// When the call began and ended.
     pub time: Range<Instant>,
-    /// Read units.
+    /// The number of read units.
     pub reads: f64,
-    /// Write units.
+    /// The number of write units.
     pub writes: f64,
 }
 
 /// The operations that read, except SELECT statements.
 pub(crate) const READS: [&str; 5] = ["GetItem", "BatchGetItem", "Query", "Scan", "TransactGetItems"];
 
-/// The body of a call to the table, with a request for its consumed capacity added; the body of other calls, unchanged.
+/// The body of a table call, extended to request the consumed capacity; other calls' bodies are unchanged.
 pub(crate) fn asking_for_capacity(call: &AwsCall, body: &[u8]) -> Vec<u8> {
     let of_table = ["TableName", "RequestItems", "Statements", "TransactItems"];
     if of_table.iter().all(|member| call.body.get(member).is_none()) {
@@ -47,7 +47,7 @@ impl Metered {
     }
 }
 
-/// The sum over tables; a table's units include those of its indexes.
+/// The total over all tables; a table's units include those of its indexes.
 fn units(consumed: &Value) -> f64 {
     match consumed {
         Value::Array(tables) => tables.iter().map(units).sum(),
@@ -55,7 +55,7 @@ fn units(consumed: &Value) -> f64 {
     }
 }
 
-/// Length of the longest sequence of calls in which each began after the previous one had ended.
+/// The length of the longest sequence of calls in which each call began after the previous one had ended.
 pub fn in_a_row<'a>(calls: impl IntoIterator<Item = &'a Metered>) -> usize {
     let mut times: Vec<&Range<Instant>> = calls.into_iter().map(|call| &call.time).collect();
     times.sort_by_key(|time| time.end);

@@ -1,4 +1,4 @@
-//! ministack, a third-party emulator of AWS: the reference for the local stand-ins, and an S3 for tests.
+//! ministack, a third-party AWS emulator: the reference for the local stand-ins, and an S3 for tests.
 
 use std::{
     net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream},
@@ -14,7 +14,8 @@ use crate::{LONG, until};
 /// The folder with the tools that `make tools` installs.
 const TOOLS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../.venv/bin");
 
-/// A running ministack, empty at first. It serves every program on this machine, and stops when this is dropped.
+/// A running ministack, which starts out empty. It serves every program on this machine, and stops when this value is
+/// dropped.
 pub struct Ministack {
     child: Child,
     address: SocketAddr,
@@ -22,11 +23,10 @@ pub struct Ministack {
 }
 
 impl Ministack {
-    /// Starts ministack with these services, by ministack's names, and waits until it answers.
+    /// Starts ministack with these services, by ministack's names, and waits until it responds.
     pub async fn start(services: &str) -> Self {
         let folder = tempfile::tempdir().expect("a temporary folder");
-        // The socket is bound here and handed over as standard input, so that no other program can take the port in
-        // between.
+        // Bind the socket here and pass it on as standard input, so that no other program can take the port in between.
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a free port");
         let address = listener.local_addr().expect("it is bound");
         let child = Command::new(Path::new(TOOLS).join("hypercorn"))
@@ -39,7 +39,7 @@ impl Ministack {
             .env("GATEWAY_PORT", address.port().to_string())
             .env("SERVICES", services)
             .env("LOG_LEVEL", "WARNING")
-            // Otherwise it opens ports for these services, and looks for containers of earlier runs.
+            // Without this, ministack opens ports for these services, and looks for containers from earlier runs.
             .env("IOT_MTLS_ENABLED", "0")
             .env("SFTP_ENABLED", "0")
             .env("DOCKER_HOST", "unix:///nonexistent")

@@ -1,5 +1,5 @@
-//! A name server with prepared answers, which may differ from one question to the next. It implements the part of DNS
-//! that the system's resolver needs: one question, answered with addresses or with a failure.
+//! A name server with prepared answers, which may differ from one query to the next. It implements the part of DNS that
+//! the system's resolver needs: a single question, answered with addresses or a failure.
 
 use std::{
     collections::HashMap,
@@ -16,22 +16,22 @@ use crate::locked;
 const A: u16 = 1;
 const AAAA: u16 = 28;
 
-/// The answer for a name.
+/// The answer to queries for a name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum NameAnswer {
-    /// These addresses, possibly none.
+    /// Answers with these addresses, possibly none.
     Addresses(Vec<IpAddr>),
     /// The name does not exist.
     Unknown,
     /// The server failed.
     Failure,
-    /// No answer.
+    /// The server does not answer.
     Silence,
-    /// These addresses, after a delay.
+    /// Answers with these addresses after a delay.
     Late(Duration, Vec<IpAddr>),
 }
 
-/// A listening name server; it stops when it is dropped.
+/// A listening name server, which stops when it is dropped.
 pub struct NameServer {
     state: Arc<Mutex<HashMap<String, Script>>>,
     answering: JoinHandle<()>,
@@ -40,12 +40,12 @@ pub struct NameServer {
 #[derive(Debug, Default)]
 struct Script {
     answers: Vec<NameAnswer>,
-    /// Number of questions for each type of address: a lookup asks once for each.
+    /// The number of queries for each type of address: a lookup sends one for each.
     asked: HashMap<u16, usize>,
 }
 
 impl NameServer {
-    /// A name server at this address, initially without names.
+    /// A name server at this address, at first without names.
     pub async fn start(address: SocketAddr) -> io::Result<Self> {
         let socket = Arc::new(UdpSocket::bind(address).await?);
         let state: Arc<Mutex<HashMap<String, Script>>> = Arc::default();
@@ -53,7 +53,7 @@ impl NameServer {
         let answering = tokio::spawn(async move {
             let mut question = [0; 1_024];
             while let Ok((length, from)) = socket.recv_from(&mut question).await {
-                // A resolver that has given up waiting repeats the question.
+                // A resolver that has given up waiting repeats the query.
                 match answer(&question[..length], &scripts) {
                     Some((Duration::ZERO, answer)) => drop(socket.send_to(&answer, from).await),
                     Some((wait, answer)) => {
@@ -70,12 +70,12 @@ impl NameServer {
         Ok(Self { state, answering })
     }
 
-    /// Sets the answers for a name, one per lookup; the last one is repeated.
+    /// Sets the answers for a name, one per lookup; the last answer is repeated.
     pub fn on(&self, name: &str, answers: impl Into<Vec<NameAnswer>>) {
         locked(&self.state).insert(name.to_owned(), Script { answers: answers.into(), asked: HashMap::new() });
     }
 
-    /// Number of lookups of a name.
+    /// The number of lookups of a name.
     pub fn lookups(&self, name: &str) -> usize {
         locked(&self.state).get(name).and_then(|script| script.asked.values().max().copied()).unwrap_or_default()
     }
@@ -87,7 +87,7 @@ impl Drop for NameServer {
     }
 }
 
-/// The answer to a question, if any, and its delay (RFC 1035 §4.1).
+/// The answer to a query, if any, and its delay (RFC 1035 §4.1).
 fn answer(question: &[u8], scripts: &Mutex<HashMap<String, Script>>) -> Option<(Duration, Vec<u8>)> {
     let (name, end) = name(question)?;
     let kind = u16::from_be_bytes([*question.get(end)?, *question.get(end + 1)?]);
@@ -113,7 +113,8 @@ fn answer(question: &[u8], scripts: &Mutex<HashMap<String, Script>>) -> Option<(
     let records: Vec<Vec<u8>> = addresses.iter().filter_map(|address| record(*address, kind)).collect();
     let count = u16::try_from(records.len()).ok()?;
     let mut answer = question[..2].to_vec();
-    // A response, recursion desired and available, and the code; one question, the records, no other sections.
+    // The flags of a response with recursion desired and available, and its code; then the numbers of questions and
+    // records, with no other sections.
     answer.extend([0x81, 0x80 | code, 0, 1]);
     answer.extend(count.to_be_bytes());
     answer.extend([0; 4]);
@@ -122,7 +123,7 @@ fn answer(question: &[u8], scripts: &Mutex<HashMap<String, Script>>) -> Option<(
     Some((wait, answer))
 }
 
-/// The name in the question, in lower case, and the offset after it.
+/// The name in the question, in lower case, and the offset that follows it.
 fn name(question: &[u8]) -> Option<(String, usize)> {
     let mut labels = Vec::new();
     let mut place = 12;
@@ -144,7 +145,7 @@ fn record(address: IpAddr, kind: u16) -> Option<Vec<u8>> {
         IpAddr::V6(address) if kind == AAAA => address.octets().to_vec(),
         _ => return None,
     };
-    let mut record = vec![0xc0, 12]; // the name in the question
+    let mut record = vec![0xc0, 12]; // points to the name in the question
     record.extend(kind.to_be_bytes());
     record.extend([0, 1, 0, 0, 0, 0, 0, u8::try_from(bytes.len()).ok()?]);
     record.extend(bytes);

@@ -1,5 +1,5 @@
-//! A receiver of webhooks on plain TCP, so that it can misbehave in ways that no HTTP library offers. Its behaviour is
-//! set by path, and it stores all received requests.
+//! A webhook receiver on plain TCP, so that it can misbehave in ways that no HTTP library allows. Its behaviour is set
+//! per path, and it stores all received requests.
 
 use std::{
     collections::HashMap,
@@ -14,7 +14,7 @@ use tokio::{net::TcpListener, task::JoinHandle};
 
 use crate::{Behaviour, LONG, Received, http::serve_counted, locked, until};
 
-/// A running receiver; it stops when dropped.
+/// A running receiver, which stops when it is dropped.
 pub struct Receiver {
     /// The receiver's address.
     pub address: SocketAddr,
@@ -30,12 +30,12 @@ struct State {
 }
 
 impl Receiver {
-    /// A receiver on a free port; it responds with 404 until a test sets a behaviour.
+    /// A receiver on a free port, which responds with 404 until a test sets a behaviour.
     pub async fn start() -> Self {
         Self::start_at(SocketAddr::from(([127, 0, 0, 1], 0))).await
     }
 
-    /// A receiver at one of the machine's addresses; it responds with 404 until a test sets a behaviour.
+    /// A receiver at one of the machine's addresses, which responds with 404 until a test sets a behaviour.
     pub async fn start_at(address: SocketAddr) -> Self {
         let listener = TcpListener::bind(address).await.unwrap_or_else(|error| panic!("{address}: {error}"));
         let address = listener.local_addr().expect("it listens");
@@ -49,12 +49,13 @@ impl Receiver {
         Self { address, state, accepting }
     }
 
-    /// The address of a path.
+    /// The URL for a path.
     pub fn url(&self, path: &str) -> String {
         format!("http://{}{path}", self.address)
     }
 
-    /// Sets the behaviours for requests to a path, one per request; the last one is repeated. Returns the path's URL.
+    /// Sets the behaviours for requests to a path, one per request; the last behaviour is repeated. Returns the path's
+    /// URL.
     pub fn on(&self, path: &str, script: impl Into<Vec<Behaviour>>) -> String {
         locked(&self.state.scripts).insert(path.to_owned(), script.into());
         self.url(path)
@@ -70,7 +71,7 @@ impl Receiver {
         locked(&self.state.received).clone()
     }
 
-    /// Number of connections so far, including those without a request.
+    /// The number of connections so far, including those without a request.
     pub fn connections(&self) -> usize {
         self.state.connections.load(Ordering::Relaxed)
     }

@@ -1,4 +1,4 @@
-//! A receiver's behaviour after it has read a request: a short script of steps, which can express any misbehaviour.
+//! A receiver's behaviour after it has read a request: a short script of steps that can express any misbehaviour.
 
 use std::{
     io::{self, Write},
@@ -18,7 +18,7 @@ enum Step {
     Pause(Duration),
     /// Waits until a test opens its gate.
     Gate(watch::Receiver<bool>),
-    /// Keeps the connection open silently, until the other side closes it.
+    /// Keeps the connection open silently until the other side closes it.
     Hang,
     /// Shuts down the sending side and continues to read.
     HalfClose,
@@ -26,18 +26,18 @@ enum Step {
     Reset,
 }
 
-/// A gate at which behaviours wait until the test opens it, or drops it. A request thus lasts as long as the test
-/// needs, however slow the machine, but the service's timeout still applies.
+/// A gate at which behaviours wait until the test opens or drops it. A request thus lasts as long as the test needs, no
+/// matter how slow the machine is, but the service's timeout still applies.
 #[derive(Debug)]
 pub struct Gate(watch::Sender<bool>);
 
 impl Gate {
-    /// A closed gate.
+    /// A gate that is closed.
     pub fn closed() -> Self {
         Self(watch::Sender::new(false))
     }
 
-    /// Lets the waiting behaviours and all later ones continue.
+    /// Lets the waiting behaviours and all later ones proceed.
     pub fn open(&self) {
         self.0.send_replace(true);
     }
@@ -52,7 +52,7 @@ pub struct Behaviour {
 }
 
 impl Behaviour {
-    /// A status, headers and a body, as from a well-behaved receiver.
+    /// Sends a status, headers and a body, as a well-behaved receiver would.
     pub fn answer(status: u16, headers: &[(&str, &str)], body: impl AsRef<[u8]>) -> Self {
         let body = body.as_ref();
         let length = if status == 204 { String::new() } else { format!("Content-Length: {}\r\n", body.len()) };
@@ -60,7 +60,7 @@ impl Behaviour {
         Self { steps: vec![Step::Write([head.as_bytes(), body].concat())], keeps_alive: true }
     }
 
-    /// A status without headers and body.
+    /// Sends a status without headers or body.
     pub fn status(status: u16) -> Self {
         Self::answer(status, &[], "")
     }
@@ -70,7 +70,7 @@ impl Behaviour {
         Self::of([Step::Write(bytes.into())])
     }
 
-    /// No response.
+    /// Never responds.
     pub fn hang() -> Self {
         Self::of([Step::Hang])
     }
@@ -85,7 +85,7 @@ impl Behaviour {
         Self::of([Step::Reset])
     }
 
-    /// A chunked body.
+    /// Sends a chunked body.
     pub fn chunked(status: u16, chunks: &[&[u8]]) -> Self {
         let mut bytes = format!("{}Transfer-Encoding: chunked\r\n\r\n", head(status, &[])).into_bytes();
         for chunk in chunks.iter().chain([&&b""[..]]) {
@@ -96,19 +96,19 @@ impl Behaviour {
         Self { steps: vec![Step::Write(bytes)], keeps_alive: true }
     }
 
-    /// An endless body, as fast as it is read.
+    /// Sends an endless body as fast as it is read.
     pub fn endless_body(status: u16) -> Self {
         let head = format!("{}\r\n", head(status, &[("Connection", "close")]));
         Self::of([Step::Write(head.into()), Step::Repeat(vec![b'x'; 65_536], Duration::ZERO)])
     }
 
-    /// A body with a known length, sent byte by byte.
+    /// Sends a body with a known length byte by byte.
     pub fn trickled_body(status: u16, pause: Duration) -> Self {
         let head = format!("{}Content-Length: 4000\r\n\r\n", head(status, &[]));
         Self::of([Step::Write(head.into()), Step::Repeat(b"x".to_vec(), pause)])
     }
 
-    /// A body shorter than its announced length.
+    /// Sends a body that is shorter than announced.
     pub fn truncated_body(status: u16) -> Self {
         Self::raw(format!("{}Content-Length: 4000\r\n\r\nonly this", head(status, &[])))
     }
@@ -119,7 +119,7 @@ impl Behaviour {
         Self::of([Step::Write([head.as_bytes(), &body[..sent]].concat()), Step::Hang])
     }
 
-    /// A compressed body of 100 KB that unpacks to 100 MB.
+    /// Sends a compressed body of 100 KB that expands to 100 MB.
     pub fn gzip_bomb(status: u16) -> Self {
         static BOMB: LazyLock<Vec<u8>> = LazyLock::new(|| {
             let mut packed = GzEncoder::new(Vec::new(), Compression::best());
@@ -132,7 +132,7 @@ impl Behaviour {
         Self::answer(status, &[("Content-Encoding", "gzip"), ("Content-Type", "application/json")], &*BOMB)
     }
 
-    /// Endless interim responses.
+    /// Sends endless interim responses.
     pub fn endless_interim_answers(pause: Duration) -> Self {
         let answer = b"HTTP/1.1 103 Early Hints\r\nLink: </x>\r\n\r\n";
         // Each step takes at least a millisecond.
@@ -145,19 +145,19 @@ impl Behaviour {
         Self::of(steps.collect::<Vec<_>>())
     }
 
-    /// Half-closes the connection without a response: the sending side ends, the receiving side stays open.
+    /// Half-closes the connection without a response: the sending side ends, and the receiving side stays open.
     pub fn half_close() -> Self {
         Self::of([Step::HalfClose, Step::Hang])
     }
 
-    /// Endless headers.
+    /// Sends endless headers.
     pub fn endless_headers(pause: Duration) -> Self {
-        // Without a pause in large writes, so that a busy machine reaches the client's limit before its timeout.
+        // If there is no pause, use large writes, so that a busy machine reaches the client's limit before its timeout.
         let headers = b"X-Another: one\r\n".repeat(if pause.is_zero() { 4_096 } else { 1 });
         Self::of([Step::Write(b"HTTP/1.1 200 OK\r\n".to_vec()), Step::Repeat(headers, pause)])
     }
 
-    /// Ends the connection after the behaviour, so the next request uses another connection, and losing that one
+    /// Ends the connection after the behaviour, so that the next request uses another connection, and losing that one
     /// affects no other request.
     pub fn closing(self) -> Self {
         Self { keeps_alive: false, ..self }
@@ -169,7 +169,7 @@ impl Behaviour {
         self
     }
 
-    /// The behaviour once this gate is open.
+    /// Starts the behaviour once this gate is open.
     pub fn behind(mut self, gate: &Gate) -> Self {
         self.steps.insert(0, Step::Gate(gate.0.subscribe()));
         self
@@ -189,7 +189,7 @@ impl Behaviour {
                     time::sleep(*pause).await;
                 },
                 Step::Pause(pause) => time::sleep(*pause).await,
-                // A gate dropped by the test counts as open.
+                // A gate that the test dropped counts as open.
                 Step::Gate(gate) => drop(gate.clone().wait_for(|open| *open).await),
                 Step::Hang => hang(stream).await?,
                 Step::HalfClose => stream.shutdown().await?,

@@ -4,12 +4,12 @@
 use serde_json::Value;
 
 const ALPHABET: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";
-/// The number of partitions of events.
+/// The number of partitions for events.
 pub const SHARDS: u8 = 16;
-/// The number of characters at the end of an identifier that number an event's deliveries.
+/// The number of characters at the end of an identifier that number the deliveries of an event.
 const ORDINAL: usize = 2;
 
-/// The identifier of an event from this moment, in milliseconds since 1970. The number distinguishes events from the
+/// The identifier for an event from this moment, in milliseconds since 1970. The number distinguishes events from the
 /// same moment.
 pub fn event_id(millis: i64, number: usize) -> String {
     let digit =
@@ -18,13 +18,13 @@ pub fn event_id(millis: i64, number: usize) -> String {
     format!("evt_{time}{number:014}00")
 }
 
-/// The identifier of an event's delivery with this number, from 0.
+/// The identifier for an event's delivery with this number, starting at 0.
 pub fn delivery_id(event: &str, ordinal: usize) -> String {
     let end = [ordinal / 32, ordinal % 32].map(|digit| char::from(ALPHABET[digit]));
     format!("dlv_{}{}{}", without_ordinal(event), end[0], end[1])
 }
 
-/// A delivery's event.
+/// The event that a delivery belongs to.
 pub fn event_of(delivery: &str) -> String {
     format!("evt_{}00", without_ordinal(delivery))
 }
@@ -40,7 +40,7 @@ pub fn event_key(event: &str) -> (String, String) {
     (format!("EVENTS#{}", spread % SHARDS), event.to_owned())
 }
 
-/// The key of an event's body that is too large for the event's item.
+/// The key of an event's body if the body is too large for the event's item.
 pub fn body_key(event: &str) -> (String, String) {
     (format!("EVT#{event}"), "BODY".to_owned())
 }

@@ -1,4 +1,4 @@
-//! Endpoints with TLS, with valid or invalid certificates. They forward requests in plain HTTP.
+//! TLS endpoints with valid or invalid certificates. They forward requests over plain HTTP.
 
 use std::{net::SocketAddr, sync::Arc};
 
@@ -23,7 +23,7 @@ pub struct Identity {
     key: KeyPair,
 }
 
-/// A listener that terminates TLS and forwards the content; it stops when dropped.
+/// A listener that terminates TLS and forwards the content, and which stops when it is dropped.
 pub struct TlsFront {
     /// The listener's address.
     pub address: SocketAddr,
@@ -34,7 +34,7 @@ fn key() -> KeyPair {
     KeyPair::generate().expect("the library supports its default kind of key")
 }
 
-/// A certificate's parameters for these names and addresses, valid for this century or expired.
+/// The parameters of a certificate for these names and addresses, which is either expired or valid for this century.
 fn parameters(names: &[&str], expired: bool) -> CertificateParams {
     let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
     let mut parameters = CertificateParams::new(names).expect("the tests use valid names");
@@ -44,7 +44,7 @@ fn parameters(names: &[&str], expired: bool) -> CertificateParams {
 }
 
 impl Authority {
-    /// A new authority, which no client yet trusts.
+    /// A new authority, which no client trusts yet.
     pub fn new() -> Self {
         let mut authority = parameters(&[], false);
         authority.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
@@ -56,7 +56,7 @@ impl Authority {
         self.0.pem()
     }
 
-    /// An identity with these names, possibly expired.
+    /// An identity with these names, which may be expired.
     pub fn issue(&self, names: &[&str], expired: bool) -> Identity {
         let key = key();
         let certificate = parameters(names, expired).signed_by(&key, &self.0).expect("an authority signs");
@@ -109,7 +109,7 @@ impl TlsFront {
         Self { address, accepting }
     }
 
-    /// The URL of a path.
+    /// The URL for a path.
     pub fn url(&self, path: &str) -> String {
         format!("https://{}{path}", self.address)
     }

@@ -1,4 +1,4 @@
-//! A provider of geo-IP databases on plain TCP: MaxMind's update server, and files at any path with checksum files. It
+//! A provider of geo-IP databases on plain TCP: MaxMind's update server, and files with checksum files at any path. It
 //! counts requests, and misbehaves on request.
 
 use std::{
@@ -19,12 +19,12 @@ use tokio::{net::TcpListener, task::JoinHandle};
 
 use crate::{Behaviour, LONG, Received, http::serve, locked, until};
 
-/// The only account.
+/// The only account that exists.
 pub const ACCOUNT: &str = "123456";
-/// Its licence key, with characters that clients must encode.
+/// The account's licence key, which contains characters that clients must encode.
 pub const LICENCE_KEY: &str = "k3y:with/colon+and=more";
 
-/// A listening server; it stops when dropped.
+/// A listening server, which stops when it is dropped.
 pub struct UpdateServer {
     /// The server's address.
     pub address: SocketAddr,
@@ -40,7 +40,7 @@ struct State {
     received: Mutex<Vec<Received>>,
 }
 
-/// MaxMind's data of an edition.
+/// MaxMind's data for an edition.
 struct Edition {
     date: String,
     md5: String,
@@ -49,7 +49,7 @@ struct Edition {
 }
 
 impl UpdateServer {
-    /// A server on a free port, initially without databases.
+    /// A server on a free port, at first without databases.
     pub async fn start() -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
         let address = listener.local_addr().expect("it listens");
@@ -59,7 +59,7 @@ impl UpdateServer {
         Self { address, state, accepting }
     }
 
-    /// The URL of a path.
+    /// The URL for a path.
     pub fn url(&self, path: &str) -> String {
         format!("http://{}{path}", self.address)
     }
@@ -69,13 +69,13 @@ impl UpdateServer {
         self.offer_archive(edition, date, &md5(database), archive(edition, database));
     }
 
-    /// Serves this archive, with this checksum of its database.
+    /// Serves this archive, announcing this checksum for its database.
     pub fn offer_archive(&self, edition: &str, date: &str, md5: &str, archive: Vec<u8>) {
         let offered = Edition { date: date.to_owned(), md5: md5.to_owned(), archive, refused: false };
         locked(&self.state.editions).insert(edition.to_owned(), offered);
     }
 
-    /// Refuses every licence key for an edition from now on.
+    /// From now on, refuses every licence key for an edition.
     pub fn refuse(&self, edition: &str) {
         if let Some(edition) = locked(&self.state.editions).get_mut(edition) {
             edition.refused = true;
@@ -87,13 +87,12 @@ impl UpdateServer {
         locked(&self.state.files).insert(path.to_owned(), file.into());
     }
 
-    /// Sets misbehaviours for requests to a path with any query: one behaviour per request, then normal responses
-    /// again.
+    /// Sets misbehaviours for requests to a path, with any query: one per request, after which normal responses resume.
     pub fn instead(&self, path: &str, script: impl Into<Vec<Behaviour>>) {
         locked(&self.state.instead).insert(path.to_owned(), script.into());
     }
 
-    /// The requests for a path with any query so far.
+    /// The requests so far to a path, with any query.
     pub fn received(&self, path: &str) -> Vec<Received> {
         let received = locked(&self.state.received);
         received.iter().filter(|received| path_of(received) == path).cloned().collect()
@@ -107,7 +106,7 @@ impl UpdateServer {
         .await;
     }
 
-    /// Forgets the requests so far.
+    /// Forgets all requests so far.
     pub fn forget(&self) {
         locked(&self.state.received).clear();
     }
@@ -115,12 +114,12 @@ impl UpdateServer {
     /// MaxMind's path for edition metadata.
     pub const METADATA: &str = "/geoip/updates/metadata";
 
-    /// MaxMind's path of an edition.
+    /// MaxMind's path for an edition.
     pub fn download(edition: &str) -> String {
         format!("/geoip/databases/{edition}/download")
     }
 
-    /// The requests for the metadata of an edition.
+    /// The requests for an edition's metadata.
     pub fn metadata_requests(&self, edition: &str) -> usize {
         let wanted = format!("{}?edition_id={edition}", Self::METADATA);
         locked(&self.state.received).iter().filter(|received| received.path == wanted).count()
@@ -186,7 +185,7 @@ fn path_of(received: &Received) -> &str {
     received.path.split('?').next().unwrap_or_default()
 }
 
-/// An archive of a database with its licence, like MaxMind's.
+/// An archive that contains a database with its licence, like MaxMind's.
 pub fn archive(edition: &str, database: &[u8]) -> Vec<u8> {
     let name = |file: &str| format!("{edition}_20261117/{file}");
     gzip(&tar(&[
@@ -196,15 +195,15 @@ pub fn archive(edition: &str, database: &[u8]) -> Vec<u8> {
     ]))
 }
 
-/// An archive of these members, with arbitrary names.
+/// An archive of these members, whose names are arbitrary.
 ///
 /// # Panics
-/// If a name does not fit into a header.
+/// Fails if a name does not fit into a header.
 pub fn tar(members: &[(&str, &[u8])]) -> Vec<u8> {
     let mut builder = tar::Builder::new(Vec::new());
     for (name, content) in members {
         let mut header = Header::new_ustar();
-        // Bypasses the library's check, which refuses the same names that a client must refuse.
+        // Bypass the library's check, which refuses the same names that a client must refuse.
         header.as_mut_bytes()[..name.len()].copy_from_slice(name.as_bytes());
         header.set_entry_type(EntryType::Regular);
         header.set_mode(0o644);
@@ -218,26 +217,26 @@ pub fn tar(members: &[(&str, &[u8])]) -> Vec<u8> {
 /// Compresses bytes with gzip.
 ///
 /// # Panics
-/// Never: writing to memory cannot fail.
+/// Never fails, since writing to memory cannot fail.
 pub fn gzip(content: &[u8]) -> Vec<u8> {
     let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
     encoder.write_all(content).expect("memory takes everything");
     encoder.finish().expect("memory takes everything")
 }
 
-/// The MD5 in lower-case hexadecimal.
+/// The MD5 hash, in lower-case hexadecimal.
 pub fn md5(content: &[u8]) -> String {
     hexadecimal(&Md5::digest(content))
 }
 
-/// The SHA-256 in lower-case hexadecimal.
+/// The SHA-256 hash, in lower-case hexadecimal.
 pub fn sha256(content: &[u8]) -> String {
     hexadecimal(digest::digest(&digest::SHA256, content).as_ref())
 }
 
 fn hexadecimal(bytes: &[u8]) -> String {
     bytes.iter().fold(String::new(), |mut text, byte| {
-        // Writing to a String cannot fail.
+        // Writing to a `String` cannot fail.
         let _ = write!(text, "{byte:02x}");
         text
     })

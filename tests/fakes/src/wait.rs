@@ -2,8 +2,8 @@
 
 use std::time::{Duration, Instant};
 
-/// The timeout for all tests; an operation reaches it only after a fault. It must be enough even on a machine that is
-/// many times slower or stalls for seconds; only failing tests wait that long.
+/// The timeout for all tests, which an operation reaches only because of a fault. It must be long enough even on a
+/// machine that is many times slower or stalls for seconds; only failing tests wait that long.
 pub const LONG: Duration = Duration::from_secs(5 * 60);
 
 const PAUSE: Duration = Duration::from_millis(50);

@@ -2,9 +2,9 @@
 
 use serde_json::{Value, json};
 
-/// A picture of one pixel, in base64.
+/// A one-pixel picture, in Base64.
 pub const PNG: &str = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAIAAACQd1PeAAAADElEQVR42mP4z8AAAAMBAQD3A0FDAAAAAElFTkSuQmCC";
-/// A sound of one sample, in base64.
+/// A sound with a single sample, in Base64.
 const WAV: &str = "UklGRiYAAABXQVZFZm10IBAAAAABAAEAQB8AAEAfAAABAAgAZGF0YQEAAACAAA==";
 
 pub fn text(text: &str) -> Value {

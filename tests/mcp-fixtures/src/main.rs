@@ -1,5 +1,5 @@
-//! The server that the official conformance suite of the Model Context Protocol expects. It replaces `mcp` and offers
-//! the suite's tools, resources and prompts behind the deployed gate and protocol code.
+//! The server that the official conformance suite of the Model Context Protocol expects. It replaces `mcp`, and offers
+//! the suite's tools, resources and prompts through the deployed gate and protocol code.
 
 mod content;
 mod prompts;
@@ -14,7 +14,7 @@ use functions_agents::{
 use gate::endpoints;
 use serde_json::{Map, Value, json};
 
-/// The tools, resources and prompts of the suite.
+/// The tools, resources and prompts that the suite expects.
 struct Fixtures {
     base_url: String,
 }

@@ -1,4 +1,4 @@
-//! The prompts: a text, one with arguments, one with a resource and one with an image.
+//! The prompts: one with text, one with arguments, one with a resource and one with an image.
 
 use functions_agents::protocol::Refusal;
 use problem::{Problem, Rule, Violation};
@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 
 use crate::content::{image, resource, text};
 
-/// A prompt: its name, its arguments, and a function from the arguments' values to the parts of its message.
+/// A prompt: its name, its arguments, and a function that turns the arguments' values into the parts of its message.
 type Prompt = (&'static str, &'static [&'static str], fn(&[&str]) -> Vec<Value>);
 
 const ALL: [Prompt; 4] = [

@@ -1,4 +1,4 @@
-//! The resources: a text, bytes, and a template with a resource for each identifier.
+//! The resources: a text resource, a binary one, and a template that has a resource for each identifier.
 
 use serde_json::{Value, json};
 

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::content::{audio, image, resource, text};
 
-/// A tool: its name, its description, and the function that produces its result.
+/// A tool: its name, its description, and the function that returns its result.
 type Tool = (&'static str, &'static str, fn() -> Result<ToolResult, Problem>);
 
 const ALL: [Tool; 8] = [
@@ -18,7 +18,7 @@ const ALL: [Tool; 8] = [
         of(vec![text("A text."), image(), resource("test://mixed", "application/json", "{}")])
     }),
     ("test_error_handling", "An error.", || Err(Problem::new(ProblemKind::InvalidRequest, "An error."))),
-    // The suite checks that the server sends nothing but the results of these two tools.
+    // The suite checks that the server sends nothing but these two tools' results.
     ("test_streaming_elicitation", "A text, and no request of the server's.", || of(vec![text("A text.")])),
     ("test_logging_tool", "A text, and nothing of the server's log.", || of(vec![text("A text.")])),
 ];

@@ -1,4 +1,4 @@
-// Uses generated types: token, webhook, publish, show, and a refused publish request.
+// Uses the generated types: token, webhook, publish, show, and a refused publish request.
 
 import createClient from "openapi-fetch";
 import type { components, paths } from "waypost";

@@ -1,5 +1,6 @@
-// Uses a client from openapi-generator: token, webhook, publish, list, show, resend, statistics, change and removal,
-// and a refused publish request. It is compiled alongside the generated client.
+// Uses a client from openapi-generator: token, webhook, publish, list, show, resend, statistics,
+// change and removal, and a refused publish request. It is compiled together with the generated
+// client.
 
 import {
   Configuration,
@@ -42,7 +43,7 @@ export async function use(settings: Settings) {
   const refused = await refusal<TokenError>(asked("wrong"));
   const { accessToken } = await asked(settings.clientSecret);
 
-  // The client sends the token of an OAuth2 scheme as it is, without `Bearer`.
+  // The client sends an OAuth2 scheme's token unchanged, without `Bearer`.
   const configuration = new Configuration({ basePath: settings.address, accessToken: `Bearer ${accessToken}` });
   const webhooks = new WebhooksApi(configuration);
   const events = new EventsApi(configuration);

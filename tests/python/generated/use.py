@@ -42,7 +42,7 @@ def use(settings: dict[str, str]) -> dict[str, Any]:
     address, entity = settings["address"], settings["entity"]
 
     def authenticated(credential: str, scheme: str) -> AuthenticatedClient:
-        # Ignores any proxy set in the environment.
+        # Ignore any proxy that the environment sets.
         return AuthenticatedClient(address, credential, prefix=scheme, httpx_args={"trust_env": False})
 
     def asked(secret: str) -> Any:

@@ -48,7 +48,7 @@ def delivered(deliveries: DeliveriesApi, entity: str, identifier: str, attempts:
 def use(settings: dict[str, str]) -> dict[str, Any]:
     """The client's results."""
     entity = settings["entity"]
-    # The token issuer's address is the one in the served document.
+    # The token issuer's URL is the one in the served document.
     stranger = TokensApi(ApiClient(Configuration()))
 
     def asked(secret: str) -> Any:

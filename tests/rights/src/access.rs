@@ -1,15 +1,15 @@
-//! What IAM decides on: one access of a call.
+//! The subject of IAM's decisions: one access that a call makes.
 
 use std::fmt;
 
 /// An action on a resource.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Access {
-    /// The action's name in policies: `dynamodb:GetItem`.
+    /// The name of the action in policies, such as `dynamodb:GetItem`.
     pub action: String,
     /// The resource's ARN.
     pub resource: String,
-    /// The request's partition keys, if any: the condition key `dynamodb:LeadingKeys`.
+    /// The request's partition keys, if any, for the condition key `dynamodb:LeadingKeys`.
     pub leading_keys: Option<Vec<String>>,
 }
 

@@ -1,36 +1,36 @@
-//! The conditions of this project's policies: set operators on a request's partition keys.
+//! The conditions that this project's policies use: set operators on a request's partition keys.
 //! <https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_policies_condition-single-vs-multi-valued-context-keys.html>
 
 use serde_json::Value;
 
 use crate::{access::Access, pattern, statement::StatementError};
 
-/// The only supported condition key. It has several values, so it needs a set operator.
+/// The only supported condition key. It has several values, so it requires a set operator.
 /// <https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/specifying-conditions.html>
 const LEADING_KEYS: &str = "dynamodb:LeadingKeys";
 
-/// A rule for a request's partition keys.
+/// A rule about a request's partition keys.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Condition {
-    /// `ForAllValues`: every key must match one of these. A request without keys passes.
+    /// `ForAllValues`: every key must match one of these strings. A request without keys satisfies it.
     All(Comparison, Vec<String>),
-    /// `ForAnyValue`: at least one key must match one of these. A request without keys fails.
+    /// `ForAnyValue`: at least one key must match one of these strings. A request without keys does not satisfy it.
     Any(Comparison, Vec<String>),
-    /// `Null`: whether the request has no keys.
+    /// `Null`: whether the request must have no keys.
     Absent(bool),
 }
 
-/// How a key is compared with a policy's string.
+/// How a key is compared with a string from a policy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Comparison {
-    /// Equality.
+    /// The key and the string must be equal.
     Equals,
-    /// A match with the wildcards in the policy's string.
+    /// The key must match the string, which may contain wildcards.
     Like,
 }
 
 impl Comparison {
-    /// Whether a request's key matches a policy's string.
+    /// Whether a request's key matches a string from a policy.
     pub fn holds(self, said: &str, key: &str) -> bool {
         match self {
             Self::Equals => said == key,
@@ -40,13 +40,13 @@ impl Comparison {
 }
 
 impl Condition {
-    /// Reads a statement's `Condition` with all references resolved.
+    /// Reads a statement's `Condition`, in which all references are resolved.
     pub fn read(block: &Value) -> Result<Vec<Self>, StatementError> {
         let malformed = || StatementError::Malformed("Condition");
         let mut conditions = Vec::new();
         for (operator, tests) in block.as_object().ok_or_else(malformed)? {
             for (key, values) in tests.as_object().ok_or_else(malformed)? {
-                // Condition key names are case-insensitive.
+                // The names of condition keys are case-insensitive.
                 if !key.eq_ignore_ascii_case(LEADING_KEYS) {
                     return Err(StatementError::Key(key.clone()));
                 }
@@ -88,8 +88,8 @@ impl Condition {
         }
     }
 
-    /// The keys that a request may name, if this condition limits them. `ForAnyValue` does not: a request may also name
-    /// other keys.
+    /// The keys that a request may name, if this condition limits them. `ForAnyValue` does not limit them: a request
+    /// may also name other keys.
     pub fn keys(&self) -> Option<(Comparison, &[String])> {
         match self {
             Self::All(comparison, said) => Some((*comparison, said)),
@@ -98,7 +98,7 @@ impl Condition {
     }
 }
 
-/// A string or a list of strings; a boolean counts as a string.
+/// A string or a list of strings; booleans count as strings.
 pub(crate) fn texts(value: &Value) -> Option<Vec<String>> {
     let text = |value: &Value| match value {
         Value::String(text) => Some(text.clone()),

@@ -1,4 +1,4 @@
-//! Decisions on accesses: an explicit denial takes precedence, then permission; by default, access is denied.
+//! Decisions on accesses: an explicit denial takes precedence over a permission; by default, access is denied.
 //! <https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_policies_evaluation-logic_policy-eval-denyallow.html>
 
 use crate::{access::Access, rights::FunctionRights};
@@ -6,24 +6,24 @@ use crate::{access::Access, rights::FunctionRights};
 /// IAM's decision on an access.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Decision {
-    /// A statement allows it, through these parts.
+    /// A statement allows the access, through these parts.
     Allowed(Vec<Use>),
-    /// A statement denies it.
+    /// A statement denies the access.
     Denied,
-    /// No statement allows it.
+    /// No statement allows the access.
     NotAllowed,
 }
 
-/// The part of a statement that allowed an access, by its indexes in the statement.
+/// The part of a statement that allowed an access, as indexes into the statement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Use {
-    /// The statement's index among the function's statements.
+    /// The index of the statement among the function's statements.
     pub(crate) statement: usize,
-    /// The action.
+    /// The index of the action.
     pub(crate) action: usize,
-    /// The resource.
+    /// The index of the resource.
     pub(crate) resource: usize,
-    /// The partition key's index, if one of the statement's conditions limits them.
+    /// The index of the partition key, if one of the statement's conditions limits the keys.
     pub(crate) key: Option<usize>,
 }
 

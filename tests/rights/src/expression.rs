@@ -3,12 +3,12 @@
 
 use serde_json::Value;
 
-/// The string in an attribute value that can be a key.
+/// The string in an attribute value that can serve as a key.
 pub fn key_text(value: &Value) -> Option<String> {
     ["S", "N", "B"].iter().find_map(|kind| value.get(kind)?.as_str()).map(str::to_owned)
 }
 
-/// The value with which a query's key condition compares the attribute `key`; the operator must be `=`.
+/// The value that a query's key condition requires for the attribute `key`; the operator must be `=`.
 pub fn partition(request: &Value, key: &str) -> Option<String> {
     let tokens = tokens(request["KeyConditionExpression"].as_str()?);
     let name = |token: &str| match token.starts_with('#') {
@@ -26,7 +26,7 @@ fn tokens(text: &str) -> Vec<String> {
         let is_word = character.is_alphanumeric() || "_#:.-".contains(character);
         match tokens.last_mut() {
             Some(last) if is_word && in_word => last.push(character),
-            // Operators of two characters.
+            // Some operators have two characters.
             Some(last) if character == '=' && (last == "<" || last == ">") => last.push('='),
             _ if character.is_whitespace() => {}
             _ => tokens.push(character.to_string()),

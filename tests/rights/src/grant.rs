@@ -4,18 +4,19 @@ use std::fmt;
 
 use crate::{access::Access, decision::Use, rights::FunctionRights};
 
-/// An action on a resource that a statement allows a function, for a partition key if the statement names any.
+/// An action on a resource that a statement allows a function to perform, for a partition key if the statement names
+/// any.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Grant {
     /// The function's name.
     pub function: String,
-    /// The statement's policy and position.
+    /// The statement's policy, and its position in the policy.
     pub statement: String,
-    /// The action in the statement.
+    /// The action, as in the statement.
     pub action: String,
-    /// The resource in the template.
+    /// The resource, as in the template.
     pub resource: String,
-    /// The partition key in the statement.
+    /// The partition key, as in the statement.
     pub key: Option<String>,
 }
 
@@ -30,12 +31,12 @@ impl fmt::Display for Grant {
 }
 
 impl FunctionRights {
-    /// All grants of its statements.
+    /// All grants that the function's statements contain.
     pub fn grants(&self) -> impl Iterator<Item = Grant> {
         self.parts().map(|part| self.grant(part))
     }
 
-    /// The indexes of its grants.
+    /// The indexes of the function's grants.
     pub(crate) fn parts(&self) -> impl Iterator<Item = Use> {
         let allowing = self.written.iter().enumerate().filter(|(_, statement)| statement.allows);
         allowing.flat_map(|(place, statement)| {
@@ -65,18 +66,18 @@ impl FunctionRights {
         }
     }
 
-    /// A grant's resource in the deployment, including wildcards.
+    /// The resource that a grant names in the deployment, including wildcards.
     pub(crate) fn resource_pattern(&self, part: Use) -> &str {
         &self.statements[part.statement].resources[part.resource]
     }
 
-    /// A grant's partition key in the deployment.
+    /// The partition key that a grant names in the deployment.
     pub(crate) fn key_pattern(&self, part: Use) -> Option<&str> {
         let (_, keys) = self.statements[part.statement].keys()?;
         Some(&keys[part.key?])
     }
 
-    /// An access's partition keys that the grant covers.
+    /// The partition keys of an access that the grant covers.
     pub(crate) fn keys_for<'a>(&self, part: Use, access: &'a Access) -> impl Iterator<Item = &'a str> {
         let named = self.statements[part.statement].keys().filter(|_| part.key.is_some());
         let keys = access.leading_keys.iter().flatten().map(String::as_str);

@@ -1,4 +1,4 @@
-//! The values of the template's references in a deployment: the ARNs of its resources.
+//! The values that the template's references have in a deployment: the ARNs of its resources.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use template::Reference;
 pub struct Deployed {
     /// The region.
     pub region: String,
-    /// The account's number.
+    /// The account number.
     pub account: String,
     /// The table's name.
     pub table: String,
@@ -24,7 +24,7 @@ pub struct Deployed {
 const SECRET_SUFFIX: &str = "-local0";
 
 impl Deployed {
-    /// The value of a reference, from the template's resources.
+    /// The value of a reference, derived from the template's resources.
     pub(crate) fn value(&self, resources: &Map<String, Value>, reference: Reference<'_>) -> Option<Value> {
         let (name, attribute) = match reference {
             Reference::Name(name) => (name, None),
@@ -56,7 +56,7 @@ impl Deployed {
         Some(text.into())
     }
 
-    /// The ARN of a table, from its name or ARN in a request.
+    /// The ARN of a table that a request names by name or ARN.
     pub(crate) fn table_arn(&self, table: &str) -> String {
         if table.starts_with("arn:") {
             return table.to_owned();
@@ -69,8 +69,8 @@ impl Deployed {
         format!("arn:aws:sqs:{}:{}:{queue}", self.region, self.account)
     }
 
-    /// The ARN of a secret, from its name or ARN in a request. Its last six characters are the same for every secret,
-    /// since the real ones are unknown here.
+    /// The ARN of a secret that a request names by name or ARN. The last six characters are the same for every secret,
+    /// since the real ones are not known here.
     pub(crate) fn secret_arn(&self, secret: &str) -> String {
         let in_arn = secret.split_once(":secret:").and_then(|(_, name)| name.rsplit_once('-')).map(|(name, _)| name);
         let name = in_arn.unwrap_or(secret);

@@ -1,4 +1,4 @@
-//! PartiQL statements: action, table or index, and partitions.
+//! PartiQL statements: the action, the table or index, and the partitions.
 //! <https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/ql-reference.html>
 
 use serde_json::Value;
@@ -16,7 +16,7 @@ pub struct Statement<'a> {
     pub index: Option<String>,
     tokens: Vec<Token>,
     parameters: &'a [Value],
-    /// The index of the condition's or new item's first token.
+    /// The index of the first token of the condition or the new item.
     body: Option<usize>,
 }
 
@@ -24,11 +24,11 @@ pub struct Statement<'a> {
 enum Token {
     /// A name or keyword, quoted or not.
     Name(String),
-    /// A literal.
+    /// A string literal.
     Text(String),
-    /// A number.
+    /// A number literal.
     Number(String),
-    /// The index of the value in the parameters.
+    /// The index of the value among the parameters.
     Parameter(usize),
     /// Any other character.
     Sign(char),
@@ -73,7 +73,7 @@ impl<'a> Statement<'a> {
         })
     }
 
-    /// The partitions that the statement names by the attribute `key`; `None` if it reads all of them.
+    /// The partitions that the statement names through the attribute `key`; `None` if it reads all partitions.
     pub fn partitions(&self, key: &str) -> Result<Option<Vec<String>>, Unread> {
         let Some(body) = self.body else { return self.all_partitions() };
         let body = &self.tokens[body + 1..];
@@ -88,7 +88,7 @@ impl<'a> Statement<'a> {
             matches!(&body[place], Token::Name(name) if name == key) && !after_point
         };
         let Some(place) = (0..body.len()).find(|place| is_key(*place)) else { return self.all_partitions() };
-        // If there is an alternative, the condition may also match other partitions.
+        // With an alternative, the condition may also match other partitions.
         let depths = body.iter().scan(0_i32, |depth, token| {
             match token {
                 Token::Sign('(' | '[') => *depth += 1,
@@ -113,7 +113,7 @@ impl<'a> Statement<'a> {
         found.map(Some).ok_or(Unread("a partition that is compared otherwise than by = or IN"))
     }
 
-    /// A statement without a partition: a read reads all partitions, and a write is an error.
+    /// The result for a statement that names no partition: a read reads all partitions, and a write is an error.
     fn all_partitions(&self) -> Result<Option<Vec<String>>, Unread> {
         if self.action == "PartiQLSelect" { Ok(None) } else { Err(Unread("a write without its partition")) }
     }

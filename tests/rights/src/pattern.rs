@@ -1,9 +1,9 @@
-//! The wildcards of policies: `*` for any string, `?` for one character.
+//! The wildcards in policies: `*` matches any string, and `?` matches one character.
 //! <https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_policies_elements_resource.html#reference_policies_elements_resource_wildcards>
 
-/// Whether a string matches the pattern, in time at most proportional to the number of `*` and the string's length.
+/// Whether a string matches the pattern, in time at most proportional to the number of `*` times the string's length.
 pub fn matches(pattern: &str, text: &str) -> bool {
-    // Fast paths: nearly all patterns have one of these two forms, and every call is compared with dozens.
+    // Fast paths: nearly all patterns have one of these two forms, and every call is compared with dozens of patterns.
     match pattern.find(['*', '?']) {
         None => pattern == text,
         Some(wildcard) if pattern[wildcard..] == *"*" => text.starts_with(&pattern[..wildcard]),
@@ -15,7 +15,7 @@ fn matches_any(pattern: &str, text: &str) -> bool {
     let (pattern, text): (Vec<char>, Vec<char>) = (pattern.chars().collect(), text.chars().collect());
     let mut at = 0;
     let mut seen = 0;
-    // The last `*`, and the length of what it matches so far.
+    // The last `*`, and the length of the part that it matches so far.
     let mut star = None;
     while seen < text.len() {
         match pattern.get(at) {
@@ -38,7 +38,7 @@ fn matches_any(pattern: &str, text: &str) -> bool {
     pattern[at..].iter().all(|character| *character == '*')
 }
 
-/// Whether the name of an action matches the pattern, regardless of case.
+/// Whether an action's name matches the pattern, regardless of case.
 pub fn matches_action(pattern: &str, action: &str) -> bool {
     if pattern.contains(['*', '?']) {
         matches(&pattern.to_ascii_lowercase(), &action.to_ascii_lowercase())
@@ -53,7 +53,7 @@ mod tests {
 
     use super::*;
 
-    /// The definition, as a recursive function.
+    /// The definition of a match, as a recursive function.
     fn slowly(pattern: &[char], text: &[char]) -> bool {
         match (pattern, text) {
             ([], []) => true,

@@ -8,19 +8,19 @@ use serde_json::{Map, Value, json};
 /// A policy with unresolved references.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Policy {
-    /// Its name, or its position in the template.
+    /// The policy's name, or its position in the template.
     pub name: String,
-    /// Its statements.
+    /// The policy's statements.
     pub statements: Vec<Value>,
 }
 
 /// Why a function's policies cannot be read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PolicyError {
-    /// A separate role, with policies elsewhere.
+    /// The function has a separate role, whose policies are elsewhere.
     #[error("a function with its own `Role` is not supported")]
     Role,
-    /// An entry in `Policies` that is neither a statement, a policy in the template, nor a known AWS policy.
+    /// An entry in `Policies` is neither a statement, a policy in the template, nor a known AWS policy.
     #[error("the policy {0} is unknown")]
     Unknown(String),
 }
@@ -28,7 +28,7 @@ pub enum PolicyError {
 /// The policy that SAM adds to every function.
 const BASIC: &str = "AWSLambdaBasicExecutionRole";
 
-/// AWS's managed policy with this name.
+/// The managed AWS policy with this name.
 /// <https://docs.aws.amazon.com/aws-managed-policy/latest/reference/policy-list.html>
 fn of_aws(name: &str) -> Option<Policy> {
     let logs = ["logs:CreateLogGroup", "logs:CreateLogStream", "logs:PutLogEvents"];
@@ -65,7 +65,7 @@ pub fn of_function(properties: &Value, resources: &Map<String, Value>) -> Result
             }
         });
     }
-    // Lambda uses the function's role to send failed events there.
+    // Lambda uses the function's role to send failed events to this destination.
     let failures = &properties["EventInvokeConfig"]["DestinationConfig"]["OnFailure"];
     match failures["Type"].as_str() {
         None if failures.is_null() => {}
@@ -79,7 +79,7 @@ pub fn of_function(properties: &Value, resources: &Map<String, Value>) -> Result
     Ok(policies)
 }
 
-/// One statement, or a list of them.
+/// The statements in a value that is one statement or a list of them.
 fn statements(value: &Value) -> Vec<Value> {
     match value {
         Value::Array(statements) => statements.clone(),

@@ -1,5 +1,5 @@
-//! Compares a template's grants with the recorded calls: calls without a grant, unused grants, and grants that are
-//! wider than needed.
+//! Comparing a template's grants with the recorded calls: calls without a grant, unused grants, and grants that are
+//! broader than needed.
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
@@ -15,10 +15,10 @@ use crate::{
     rights::{FunctionRights, Rights},
 };
 
-/// The text that replaces identifiers in recorded partition keys: `ENT#{id}`. `local` writes it.
+/// The placeholder for identifiers in recorded partition keys, such as `ENT#{id}`. `local` writes this placeholder.
 pub const IDENTIFIER: &str = "{id}";
 
-/// Calls, and the grants that allow them in a template.
+/// The calls, and the grants in a template that allow them.
 #[derive(Debug, Default)]
 pub struct Review {
     faults: BTreeSet<Misfit>,
@@ -28,47 +28,47 @@ pub struct Review {
 /// A mismatch between grants and calls.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Misfit {
-    /// A call without a grant.
+    /// A call that no grant allows.
     Lacking {
         /// The function's name.
         function: String,
-        /// The access.
+        /// The access that lacks a grant.
         access: Access,
     },
-    /// A call that no decision can be made on.
+    /// A call on which no decision is possible.
     Unread {
         /// The function's name.
         function: String,
-        /// The operation.
+        /// The call's operation.
         call: String,
-        /// Why.
+        /// Why no decision is possible.
         error: String,
     },
     /// A grant that no call used.
     Unused(Grant),
-    /// A grant that is wider than needed.
+    /// A grant that is broader than needed.
     Wider {
-        /// The grant.
+        /// The grant that is too broad.
         grant: Grant,
-        /// The sufficient grant.
+        /// The grant that would suffice.
         enough: String,
     },
 }
 
-/// How one part of a grant is used.
+/// How one part of a grant was used.
 #[derive(Debug, Default)]
 struct Uses {
     actions: BTreeSet<String>,
-    /// Whether a request had no partition key.
+    /// Whether a request without a partition key used it.
     without_keys: bool,
-    /// The requests' partition keys that this part covers; all of them, if it names none.
+    /// The partition keys in requests that this part covers; if it names no key, all of them.
     keys: BTreeSet<String>,
-    /// The resources, each with the pattern that covers it in the deployment.
+    /// The requested resources, each with the pattern that covers it in the deployment.
     resources: BTreeMap<String, BTreeSet<String>>,
 }
 
 impl Review {
-    /// Decides on a call.
+    /// Decides on a call, and records the grants that it used.
     pub fn add(&mut self, rights: &Rights, call: &Call) {
         let function = &call.function;
         let asked = match accesses(rights, &call.request) {
@@ -127,12 +127,12 @@ impl Uses {
         resources.insert(without_suffix(&access.resource).to_owned());
     }
 
-    /// The grant that would be enough, if this one is wider.
+    /// The grant that would suffice, if this one is broader.
     fn enough(&self, grant: &Grant, key: Option<&str>) -> Option<String> {
         if grant.action.contains(['*', '?']) {
             return Some(self.actions.iter().cloned().collect::<Vec<_>>().join(", "));
         }
-        // A key of any kind also covers other functions' keys.
+        // A pattern for keys of any kind also covers other functions' keys.
         let is_of_any_kind = key.map_or(!self.without_keys, |key| kind(key).contains(['*', '?']));
         if is_of_any_kind {
             let kinds: BTreeSet<_> = self.keys.iter().map(|key| kind(key)).collect();
@@ -145,16 +145,16 @@ impl Uses {
     }
 }
 
-/// A pattern that covers all strings, if it is narrower than this one. The common prefix ends at a separator, so it
-/// contains no name of an entity, webhook or object. A single string without such a name is one item, such as
-/// `REVOKED#DAY`.
+/// A pattern that covers all these strings, if it is narrower than the given one. The common prefix ends at a
+/// separator, so that it does not contain the name of an entity, webhook or object. A single string without such a name
+/// is one item, such as `REVOKED#DAY`.
 fn narrower(texts: &BTreeSet<String>, pattern: &str, is_key: bool) -> Option<String> {
-    // An operation without resources, such as a list of all secrets, needs the right for `*`.
+    // An operation without resources, such as listing all secrets, requires a right for `*`.
     if texts.contains(pattern) {
         return None;
     }
     let wildcard = pattern.find(['*', '?'])?;
-    // The strings are sorted, so the prefix shared by the first and the last is shared by all.
+    // The strings are sorted, so a prefix of both the first and the last is a prefix of all.
     let first = texts.first()?;
     let last = texts.last()?;
     let alike = first.char_indices().zip(last.chars()).find(|((_, one), other)| one != other);
@@ -170,7 +170,7 @@ fn narrower(texts: &BTreeSet<String>, pattern: &str, is_key: bool) -> Option<Str
     Some(format!("{}*", &beginning[..=end]))
 }
 
-/// The prefix of a partition key.
+/// The first part of a partition key.
 fn kind(key: &str) -> &str {
     key.find('#').map_or(key, |end| &key[..=end])
 }
@@ -247,7 +247,7 @@ Resources:
         if keys.is_empty() { access } else { access.with_keys(keys) }
     }
 
-    /// Accesses that fully use every grant of the template.
+    /// Accesses that make full use of every grant in the template.
     fn calls() -> Vec<Access> {
         let table = "arn:aws:dynamodb:r:1:table/things";
         let index = format!("{table}/index/byDue");
@@ -264,7 +264,7 @@ Resources:
             .collect()
     }
 
-    /// The template's mismatches with one part replaced.
+    /// The mismatches after one part of the template is replaced.
     fn said(from: &str, to: &str) -> Vec<String> {
         let changed = TEMPLATE.replacen(from, to, 1);
         assert!(from == to || changed != TEMPLATE, "{from}");
@@ -318,7 +318,7 @@ Resources:
         let condition = "'ForAllValues:StringEquals': {'dynamodb:LeadingKeys': [JOBS]}";
         let index = "${Table.Arn}/index/byDue";
         for (from, to, grant, said) in [
-            // Further rights.
+            // Rights that are not needed.
             (
                 "dynamodb:UpdateItem]",
                 "dynamodb:UpdateItem, dynamodb:Scan]",
@@ -332,7 +332,7 @@ Resources:
                 "sqs:SendMessage on ${Other.Arn}",
                 "no call used",
             ),
-            // Wildcards.
+            // Wildcards that are too broad.
             ("dynamodb:Query", "dynamodb:*", &format!("dynamodb:* on {index} for JOBS"), "for dynamodb:Query only"),
             ("'ENT#*'", "'E*'", "dynamodb:GetItem on ${Table.Arn} for E*", "for the partition keys ENT#* only"),
             (one, "['*']", "dynamodb:GetItem on ${Table.Arn} for *", "for the partition keys ENT#*, REVOKED#* only"),

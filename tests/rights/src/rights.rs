@@ -14,23 +14,23 @@ use crate::{
 /// The rights of one function.
 #[derive(Debug, Clone)]
 pub struct FunctionRights {
-    /// The name of the function and its binary.
+    /// The name that the function and its binary share.
     pub name: String,
-    /// The logical id in the template.
+    /// The function's logical id in the template.
     pub logical_id: String,
-    /// Its statements with resolved references.
+    /// The function's statements, with references resolved.
     pub(crate) statements: Vec<Statement>,
-    /// Its statements with references as `${Name}`, which are the same in all deployments.
+    /// The function's statements with references as `${Name}`, which are the same in all deployments.
     pub(crate) written: Vec<Statement>,
     policies: Vec<Policy>,
 }
 
-/// All functions' rights by name, and the data needed for reading calls.
+/// All functions' rights by name, with the data that is needed to read calls.
 #[derive(Debug, Clone)]
 pub struct Rights {
-    /// The deployment.
+    /// The deployment to which the rights belong.
     pub(crate) deployed: Deployed,
-    /// The partition key of the table, and of each index by its name.
+    /// The partition keys of the table, and of each index by name.
     pub(crate) partition_keys: BTreeMap<Option<String>, String>,
     functions: BTreeMap<String, FunctionRights>,
 }
@@ -38,28 +38,28 @@ pub struct Rights {
 /// Why a template's rights cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub enum RightsError {
-    /// A function's policies.
+    /// A function's policies cannot be read.
     #[error("template.yaml: {function}")]
     Policies {
         /// The function's logical id.
         function: String,
-        /// The cause.
+        /// Why the policies cannot be read.
         source: PolicyError,
     },
-    /// A reference without a value.
+    /// A reference has no value.
     #[error("template.yaml: {statement}")]
     Reference {
-        /// The policy and position.
+        /// The statement's policy, and its position in the policy.
         statement: String,
-        /// The cause.
+        /// Why the reference cannot be resolved.
         source: ResolveError,
     },
-    /// A statement that is not understood.
+    /// A statement is not understood.
     #[error("template.yaml: {statement}")]
     Statement {
-        /// The policy and position.
+        /// The statement's policy, and its position in the policy.
         statement: String,
-        /// The cause.
+        /// Why the statement is not understood.
         source: StatementError,
     },
 }
@@ -68,7 +68,7 @@ impl Rights {
     /// Reads the rights that a template grants in a deployment.
     ///
     /// # Errors
-    /// If a policy has an element that this crate does not support.
+    /// Fails if a policy has an element that this crate does not support.
     pub fn read(template: &Template, deployed: Deployed) -> Result<Self, RightsError> {
         let resources = template.resources();
         let functions = template
@@ -112,13 +112,13 @@ impl FunctionRights {
         Ok(Self { name: name.clone(), logical_id: id.clone(), statements, written, policies })
     }
 
-    /// A function's policies from the template and SAM: names and statements.
+    /// The policies from the template and SAM that a function has: their names and statements.
     pub fn policies(&self) -> impl Iterator<Item = (&str, &[Value])> {
         self.policies.iter().map(|policy| (&*policy.name, &*policy.statements))
     }
 }
 
-/// A policy's statements, each with its name.
+/// The statements in a policy, each with its name.
 fn named(policy: &Policy) -> impl Iterator<Item = (String, &Value)> {
     let numbered = policy.statements.iter().enumerate();
     numbered.map(|(place, statement)| (format!("{} statement {}", policy.name, place + 1), statement))

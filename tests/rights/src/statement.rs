@@ -1,4 +1,4 @@
-//! One statement of a policy.
+//! One statement in a policy.
 //! <https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_policies_elements.html>
 
 use serde_json::{Map, Value};
@@ -9,15 +9,15 @@ use crate::{
     pattern,
 };
 
-/// A statement's supported elements. Others are errors, since they could withdraw rights.
+/// The elements of a statement that are supported. Any other element is an error, since it could withdraw rights.
 const ELEMENTS: [&str; 5] = ["Sid", "Effect", "Action", "Resource", "Condition"];
 
-/// A statement: it allows or denies actions on resources, under conditions.
+/// A statement, which allows or denies actions on resources under conditions.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Statement {
-    /// The policy, and the statement's position in it, from 1.
+    /// The name of the policy, and the statement's position in it, starting at 1.
     pub name: String,
-    /// Whether the effect is `Allow`; otherwise it is `Deny`, which takes precedence.
+    /// Whether the effect is `Allow`; otherwise, it is `Deny`, which takes precedence.
     pub allows: bool,
     /// The actions, which may have wildcards.
     pub actions: Vec<String>,
@@ -33,19 +33,19 @@ pub enum StatementError {
     /// An element is missing, or has an unsupported format.
     #[error("`{0}` is missing or has an unsupported format")]
     Malformed(&'static str),
-    /// An unsupported element, such as `NotAction`.
+    /// An element is not supported, such as `NotAction`.
     #[error("the element `{0}` is not supported")]
     Element(String),
-    /// An unsupported condition operator.
+    /// A condition operator is not supported.
     #[error("the condition operator `{0}` is not supported")]
     Operator(String),
-    /// A condition key for which recorded calls have no value.
+    /// Recorded calls have no value for this condition key.
     #[error("the condition key `{0}` is unknown")]
     Key(String),
 }
 
 impl Statement {
-    /// Reads a statement with resolved references.
+    /// Reads a statement, in which all references are resolved.
     pub fn read(name: String, statement: &Value) -> Result<Self, StatementError> {
         if let Some(element) =
             statement.as_object().into_iter().flat_map(Map::keys).find(|key| !ELEMENTS.contains(&key.as_str()))
@@ -66,12 +66,12 @@ impl Statement {
         })
     }
 
-    /// The partition keys that the first limiting condition allows.
+    /// The partition keys that the first condition with a limit allows.
     pub fn keys(&self) -> Option<(Comparison, &[String])> {
         self.conditions.iter().find_map(Condition::keys)
     }
 
-    /// The indexes of the action and resource that match an access; `None` if the statement does not match.
+    /// The indexes of the action and the resource that match an access; `None` if the statement does not match.
     pub fn applies(&self, access: &Access) -> Option<(usize, usize)> {
         let action = self.actions.iter().position(|action| pattern::matches_action(action, &access.action))?;
         let resource = self.resources.iter().position(|resource| pattern::matches(resource, &access.resource))?;

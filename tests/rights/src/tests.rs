@@ -1,4 +1,4 @@
-//! Tests of a whole template's grants, with calls as sent by the SDKs.
+//! Tests of an entire template's grants, with calls as SDKs send them.
 
 use std::collections::BTreeMap;
 
@@ -71,7 +71,7 @@ fn rights(template: &str) -> Rights {
     read(template).expect("well-formed")
 }
 
-/// A call's accesses, each with the decision.
+/// A call's accesses, each with the decision on it.
 fn decided(function: &str, target: &str, body: Value) -> Vec<(String, bool)> {
     let rights = rights(TEMPLATE);
     let asked = accesses(&rights, &json_request(target, body)).expect("understood");

@@ -1,4 +1,4 @@
-//! The use cases of the functions in one sandbox, created as the functions create them.
+//! The functions' use cases in one sandbox, created as the functions create them.
 
 mod geo_ip;
 
@@ -54,7 +54,7 @@ use crate::{
     world::World,
 };
 
-/// The retry schedule of all histories: short, so that a history reaches its end.
+/// The retry schedule in all histories, which is short so that a history reaches its end.
 pub const SCHEDULE: &str = "0s,5s,30s,2m,10m";
 
 /// The use cases in one sandbox.
@@ -68,7 +68,7 @@ pub struct Bundle {
     sandbox: Arc<Sandbox>,
     /// The token issuer's use cases.
     pub(crate) oauth: oauth::UseCases,
-    /// The use cases of payment providers.
+    /// The use cases for payment providers.
     pub(crate) providers: providers::UseCases,
     queue: OnceLock<Queue>,
     dispatcher: OnceLock<Dispatcher>,
@@ -93,19 +93,19 @@ fn queues() -> QueueSettings {
     .expect("both addresses are set")
 }
 
-/// Breakers that a history can open and close within minutes, and webhooks that are disabled after failing for a
-/// quarter of an hour.
+/// Settings with which a history can open and close breakers within minutes, and webhooks are disabled after failing
+/// for a quarter of an hour.
 fn breaker() -> BreakerSettings {
     BreakerSettings { threshold: 4, disable_after: Duration::from_secs(15 * 60), ..BreakerSettings::default() }
 }
 
-/// The rules for the addresses of endpoints.
+/// The rules for endpoint addresses.
 pub fn rules() -> AddressRules {
     let loopback = "127.0.0.0/8".parse().expect("a network");
     AddressRules { allowed_networks: vec![loopback], allow_http: true }
 }
 
-/// A tenant's entity, as authorized by a token.
+/// A tenant's entity, as a token authorizes it.
 pub fn entity(tenant: usize) -> AuthorizedEntity {
     AuthorizedEntity::by_operator(entity_id(tenant))
 }
@@ -162,7 +162,7 @@ impl Bundle {
         &self.clock
     }
 
-    /// The sandbox and its current invocation.
+    /// The sandbox, and its current invocation.
     pub fn place(&self) -> (u64, u64) {
         (self.sandbox.id, self.sandbox.invocation())
     }
@@ -175,7 +175,7 @@ impl Bundle {
         Webhooks::new(self.table.clone())
     }
 
-    /// The deliveries.
+    /// The store of deliveries.
     pub fn deliveries(&self) -> Deliveries {
         Deliveries::new(self.table.clone())
     }
@@ -192,7 +192,7 @@ impl Bundle {
         RequestLimits::new(self.table.clone())
     }
 
-    /// Publishes events of clients.
+    /// The use case that publishes clients' events.
     pub fn publisher(&self) -> Publisher {
         let clock_and_random = (self.clock.clone(), self.random.clone());
         let publisher =
@@ -200,7 +200,7 @@ impl Bundle {
         publisher.with_unmatched(UnmatchedEvents { keep: true })
     }
 
-    /// Publishes events from the bus.
+    /// The use case that publishes events from the bus.
     pub fn ingestion(&self) -> Ingestion {
         let rejected = RejectedEvents::connect(&self.aws, format!("http://sqs.simulated/000000000000/{SLOW}"));
         let environment = "simulation".to_owned();
@@ -211,7 +211,7 @@ impl Bundle {
         DataValidator::new(EventValidation::Off, "simulation", self.clock.clone())
     }
 
-    /// Makes attempts.
+    /// The use case that makes attempts.
     pub fn dispatcher(&self) -> &Dispatcher {
         self.dispatcher.get_or_init(|| {
             Dispatcher::connect(
@@ -226,7 +226,7 @@ impl Bundle {
         })
     }
 
-    /// Sweeps.
+    /// The use case that sweeps.
     pub fn sweeper(&self) -> &Sweeper {
         self.sweeper.get_or_init(|| Sweeper {
             outbox: Outbox::new(self.table.clone()),
@@ -246,13 +246,13 @@ impl Bundle {
         })
     }
 
-    /// Reads feeds, and records readers' answers.
+    /// The use case that reads feeds and records readers' answers.
     pub fn feeds(&self) -> &Feeds {
         let clock_and_random = || (self.clock.clone(), self.random.clone());
         self.feeds.get_or_init(|| Feeds::new(&self.table, (schedule(), breaker()), clock_and_random()))
     }
 
-    /// Registers webhooks.
+    /// The use case that registers webhooks.
     pub fn registration(&self) -> Registration {
         Registration {
             webhooks: self.webhooks(),
@@ -263,7 +263,7 @@ impl Bundle {
         }
     }
 
-    /// Changes webhooks.
+    /// The use case that changes webhooks.
     pub fn changing(&self) -> Changing {
         Changing {
             showing: Showing::new(&self.table),
@@ -275,7 +275,7 @@ impl Bundle {
         }
     }
 
-    /// Removes webhooks.
+    /// The use case that removes webhooks.
     pub fn removal(&self) -> Removal {
         Removal {
             webhooks: self.webhooks(),
@@ -285,7 +285,7 @@ impl Bundle {
         }
     }
 
-    /// Replaces signing secrets.
+    /// The use case that replaces signing secrets.
     pub fn rotation(&self) -> Rotation {
         Rotation {
             webhooks: self.webhooks(),
@@ -296,7 +296,7 @@ impl Bundle {
         }
     }
 
-    /// Begins and ends pauses.
+    /// The use case that begins and ends pauses.
     pub fn pausing(&self) -> Pausing {
         Pausing {
             showing: Showing::new(&self.table),
@@ -306,7 +306,7 @@ impl Bundle {
         }
     }
 
-    /// Sends test events.
+    /// The use case that sends test events.
     pub fn testing(&self) -> Testing {
         Testing {
             webhooks: self.webhooks(),
@@ -319,7 +319,7 @@ impl Bundle {
         }
     }
 
-    /// Resends deliveries.
+    /// The use case that resends deliveries.
     pub fn resending(&self) -> Resending {
         Resending {
             deliveries: self.deliveries(),
@@ -331,7 +331,7 @@ impl Bundle {
         }
     }
 
-    /// Replays events.
+    /// The use case that replays events.
     pub fn replaying(&self) -> Replaying {
         Replaying {
             deliveries: self.deliveries(),
@@ -343,7 +343,7 @@ impl Bundle {
         }
     }
 
-    /// Cancels deliveries.
+    /// The use case that cancels deliveries.
     pub fn cancelling(&self) -> Cancelling {
         Cancelling {
             deliveries: self.deliveries(),
@@ -353,12 +353,12 @@ impl Bundle {
         }
     }
 
-    /// Erases the content of events.
+    /// The use case that erases events' content.
     pub fn erasing(&self) -> Erasing {
         Erasing { deliveries: self.deliveries(), jobs: Jobs::new(self.table.clone()), clock: self.clock.clone() }
     }
 
-    /// Recovers deliveries.
+    /// The use case that recovers deliveries.
     pub fn recovery(&self) -> Recovery {
         Recovery {
             deliveries: self.deliveries(),

@@ -1,6 +1,6 @@
-//! A burst ends promptly: without faults, every delivery arrives soon after its event is published, the sweep has
-//! nothing to announce, and a quiet neighbour is unaffected. The times are as on AWS, where each invocation has its own
-//! processor.
+//! A burst ends promptly: without faults, every delivery succeeds soon after its event is published, the sweep has
+//! nothing to announce, and a quiet neighbour is unaffected. The times are those on AWS, where each invocation has its
+//! own processor.
 
 use std::{
     sync::{
@@ -31,34 +31,34 @@ use crate::{
 struct Burst {
     /// The number of publishing entities.
     entities: usize,
-    /// The number of webhooks of each entity.
+    /// The number of webhooks per entity.
     webhooks: usize,
     /// The number of events that each entity publishes.
     events: usize,
-    /// How many of each entity's clients publish at once.
+    /// How many clients of each entity publish concurrently.
     publishers: usize,
     /// The number of concurrent invocations per lane.
     invocations: usize,
     /// The endpoints' response time, in milliseconds.
     answers_after: u64,
-    /// How many seconds after the last publish request the endpoints stop refusing all requests, which they do from the
-    /// beginning. Zero: they never refuse.
+    /// How long after the last publish request the endpoints keep refusing all requests, in seconds; they refuse from
+    /// the beginning on. With zero, they never refuse.
     refuse_for: u64,
 }
 
 /// The outcome of a burst.
 struct Arrivals {
-    /// The arrival times of each entity's deliveries, in milliseconds since the beginning, in order.
+    /// The arrival times of each entity's deliveries, in order, in milliseconds since the beginning.
     of_entities: Vec<Vec<u64>>,
-    /// How long the neighbour's deliveries took from publishing to arrival, in milliseconds, ascending.
+    /// How long the neighbour's deliveries took from publishing to arrival, in milliseconds, in ascending order.
     of_neighbour: Vec<u64>,
-    /// The number of deliveries that the sweep announced. It does not run after an outage.
+    /// The number of deliveries that the sweep announced. After an outage, the sweep does not run.
     swept: usize,
 }
 
 /// How long the neighbour continues after the burst is published, or after the endpoints respond again.
 const NEIGHBOUR_CONTINUES: Duration = Duration::from_secs(60);
-/// The number of sweeps that follow, one a minute.
+/// The number of sweeps afterwards, one a minute.
 const SWEEPS: usize = 10;
 
 impl Burst {
@@ -135,7 +135,8 @@ impl Burst {
     }
 }
 
-/// Publishes one of an entity's events every quarter of a second. Returns when each request started, in milliseconds.
+/// Publishes one of an entity's events every quarter of a second. Returns the time at which each request started, in
+/// milliseconds.
 async fn publish_until(over: Arc<AtomicBool>, (entity, _): Slot, tenants: Arc<Tenants>) -> Vec<u64> {
     let mut published = Vec::new();
     while !over.load(Relaxed) {
@@ -148,15 +149,15 @@ async fn publish_until(over: Arc<AtomicBool>, (entity, _): Slot, tenants: Arc<Te
     published
 }
 
-/// One entity's burst with fast endpoints, as when the first invocations have started.
+/// One entity's burst with fast endpoints, once the first invocations have started.
 const QUICK: Burst =
     Burst { entities: 1, webhooks: 20, events: 504, publishers: 8, invocations: 6, answers_after: 5, refuse_for: 0 };
 /// The longest time that 99 % of the neighbour's deliveries may take, in milliseconds.
 const NEIGHBOURS_P99: u64 = 250;
 
-/// Checks that all deliveries arrive, that each entity's last one comes within a multiple, in tenths, of the time
+/// Checks that all deliveries succeed, that each entity's last one comes within a multiple (in tenths) of the time
 /// needed at the rate of the first 95 %, that nothing is left for the sweep, and that 99 % of the neighbour's
-/// deliveries arrive within `neighbours` milliseconds. Returns the first entity's rate, in deliveries per second.
+/// deliveries arrive within `neighbours` milliseconds. Returns the first entity's rate in deliveries per second.
 fn ends_within(tenths: u64, neighbours: u64, burst: Burst) -> u64 {
     let Arrivals { of_entities, of_neighbour, swept } = burst.arrivals();
     for arrivals in &of_entities {
@@ -199,16 +200,16 @@ fn bursts_of_several_entities_end_together() {
     assert!(last * 10 <= first * 13, "{ends:?}");
 }
 
-/// Most of these deliveries find no permit, since an invocation has 40 for an entity: they wait on the slow lane's
-/// queue, whose delays are whole seconds. A neighbour waits behind the first ones, until their webhooks are known to be
-/// slow.
+/// Most of these deliveries find no permit, since an invocation has 40 for each entity; they wait on the slow lane's
+/// queue, where delays are whole seconds. A neighbour waits behind the first deliveries until their webhooks are known
+/// to be slow.
 #[test]
 fn a_burst_to_slow_endpoints_is_not_left_to_the_sweep() {
     ends_within(15, 1_000, Burst { answers_after: 2_000, events: 48, ..QUICK });
 }
 
-/// Deliveries waiting for the breaker become due within seconds. Many once found no permit and were left to the sweep,
-/// which postponed them by minutes, since the queue was crowded.
+/// Deliveries waiting for the breaker become due within seconds. Regression test: many found no permit and were left to
+/// the sweep, which postponed them by minutes, since the queue was crowded.
 #[test]
 fn the_deliveries_of_an_outage_are_not_left_to_the_sweep() {
     let outage = Burst { webhooks: 1, events: 4_000, answers_after: 50, refuse_for: 90, ..QUICK };
@@ -216,7 +217,8 @@ fn the_deliveries_of_an_outage_are_not_left_to_the_sweep() {
     let arrivals = &of_entities[0];
     let last = arrivals.last().expect("all arrive");
     assert_eq!(arrivals.len(), outage.events, "all arrive without a sweep");
-    // The first is the probe, at the end of the pause. The others come within a tenth of their pause, at random.
+    // The first delivery is the probe, at the end of the pause. The others follow at random within a tenth of their
+    // pause.
     assert!(last - arrivals[0] <= 30_000, "the first after {} ms, all after {last} ms", arrivals[0]);
     let p99 = of_neighbour[of_neighbour.len() * 99 / 100];
     assert!(p99 <= NEIGHBOURS_P99, "a delivery of the neighbour takes {p99} ms");

@@ -1,4 +1,4 @@
-//! The time and randomness that the use cases get.
+//! The time and randomness that the use cases receive.
 
 use std::sync::{
     Arc, Mutex, PoisonError,
@@ -12,7 +12,7 @@ use tokio::time::Instant;
 /// The beginning of every history: 2027-01-15T08:00:00Z.
 pub const BEGIN: Time = Time::from_millis(1_800_000_000_000);
 
-/// The true time of a history, which follows the paused clock of the runtime.
+/// A history's true time, which follows the runtime's paused clock.
 #[derive(Debug, Clone, Copy)]
 pub struct TrueClock(Instant);
 
@@ -22,12 +22,12 @@ impl TrueClock {
         Self(Instant::now())
     }
 
-    /// The present moment.
+    /// The current time.
     pub fn now(self) -> Time {
         BEGIN + self.0.elapsed()
     }
 
-    /// Milliseconds since the Unix epoch.
+    /// The number of milliseconds since the Unix epoch.
     pub fn millis(self) -> u64 {
         u64::try_from(self.now().as_millis()).unwrap_or_default()
     }
@@ -39,7 +39,7 @@ impl Clock for TrueClock {
     }
 }
 
-/// The clock of one sandbox. It differs from the true time, and jumps when corrected.
+/// The clock of one sandbox. It differs from the true time, and jumps when it is corrected.
 #[derive(Debug, Clone)]
 pub struct SandboxClock {
     true_clock: TrueClock,
@@ -52,7 +52,7 @@ impl SandboxClock {
         Self { true_clock, skew: Arc::new(AtomicI64::new(skew)) }
     }
 
-    /// Sets the difference.
+    /// Changes the difference from the true time.
     pub fn jump(&self, skew: i64) {
         self.skew.store(skew, Relaxed);
     }
@@ -64,12 +64,12 @@ impl Clock for SandboxClock {
     }
 }
 
-/// Random bytes that repeat with the seed.
+/// Random bytes that are the same for the same seed.
 #[derive(Debug)]
 pub struct SeededRandom(Mutex<Rng>);
 
 impl SeededRandom {
-    /// The bytes of this generator.
+    /// A source that takes its bytes from this generator.
     pub fn new(rng: Rng) -> Self {
         Self(Mutex::new(rng))
     }

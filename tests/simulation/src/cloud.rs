@@ -23,22 +23,22 @@ use crate::{
     world::World,
 };
 
-/// The invocations of one mapping that run at once.
+/// The maximum number of concurrent invocations for one mapping.
 const CONCURRENCY: usize = 6;
-/// The concurrency in a history with one troubled tenant: so low that all invocations together have fewer permits than
+/// The concurrency in a history with one troubled tenant, so low that all invocations together have fewer permits than
 /// its deliveries need.
 const FEW: usize = 2;
 /// The sweep's interval in template.yaml.
 const SWEEP_INTERVAL: Duration = Duration::from_secs(60);
 
-/// Lambda.
+/// The simulated Lambda.
 pub struct Cloud {
     /// The state that the sandboxes share.
     pub world: Arc<World>,
     idle: Mutex<BTreeMap<Function, Vec<Warm>>>,
 }
 
-/// A sandbox with its use cases.
+/// A sandbox together with its use cases.
 #[derive(Clone)]
 struct Warm {
     sandbox: Arc<Sandbox>,
@@ -55,7 +55,7 @@ impl Cloud {
         self.idle.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes an idle sandbox, or starts one.
+    /// Returns an idle sandbox, or starts a new one.
     fn take(&self, function: Function) -> Warm {
         if let Some(warm) = self.idle().get_mut(&function).and_then(Vec::pop) {
             let mut state = self.world.state();
@@ -74,15 +74,16 @@ impl Cloud {
             state.numbers.sandbox += 1;
             state.numbers.sandbox
         };
-        // Two clocks differ by at most a second.
+        // The clocks of two sandboxes differ by at most a second.
         let skew = self.world.draws.about(&("skew", id)).i64(-500..=500);
         let sandbox = Arc::new(Sandbox::new(id, function, SandboxClock::new(self.world.clock, skew)));
         Warm { bundle: Arc::new(Bundle::start(&self.world, &sandbox)), sandbox }
     }
 
-    /// Invokes a function. `None` if the caller gets no answer: the sandbox died or did not respond in time.
+    /// Invokes a function. Returns `None` if the caller gets no response, since the sandbox died or did not respond in
+    /// time.
     ///
-    /// A sandbox frozen beyond the timeout continues when it thaws, but its caller does not learn the result.
+    /// A sandbox that was frozen beyond the timeout continues when it thaws, but its caller does not learn the result.
     pub async fn invoke<T, F, W>(self: &Arc<Self>, function: Function, work: F) -> Option<T>
     where
         T: Send + 'static,
@@ -130,7 +131,7 @@ impl Cloud {
         }
     }
 
-    /// Invokes each idle sandbox of a function once, with nothing to do for a few seconds.
+    /// Invokes each of a function's idle sandboxes once, with nothing to do for a few seconds.
     pub async fn wake_all(self: &Arc<Self>, function: Function) {
         const AWAKE: Duration = Duration::from_secs(10);
         let count = self.idle().get(&function).map_or(0, Vec::len);
@@ -143,14 +144,14 @@ impl Cloud {
         futures::future::join_all(invocations).await;
     }
 
-    /// The mapping of a queue, which invokes the dispatcher with batches of messages.
+    /// A queue's mapping, which invokes the dispatcher with batches of messages.
     /// <https://docs.aws.amazon.com/lambda/latest/dg/with-sqs.html>
     pub async fn map_queue(self: Arc<Self>, lane: Lane) {
         let is_apart = self.world.state().troubled.is_some();
         self.map_queue_with(lane, if is_apart { FEW } else { CONCURRENCY }).await;
     }
 
-    /// The mapping of a queue with this maximum concurrency.
+    /// A queue's mapping with this maximum concurrency.
     pub async fn map_queue_with(self: Arc<Self>, lane: Lane, concurrency: usize) {
         let queue = name(lane);
         let free = Arc::new(Semaphore::new(concurrency));
@@ -212,7 +213,7 @@ impl Cloud {
         now
     }
 
-    /// Invokes the dispatcher with a batch, and deletes what it has handled.
+    /// Invokes the dispatcher with a batch, and deletes the messages that it has handled.
     async fn dispatch(self: &Arc<Self>, lane: Lane, batch: Vec<Received>) {
         let handed = batch.clone();
         let again = self

@@ -1,4 +1,4 @@
-//! The consent page, and the effect of the person's choice.
+//! The consent page, and what happens after the person's choice.
 
 use super::{
     book::{Book, Code, random_text},
@@ -10,10 +10,10 @@ use super::{
 };
 use crate::{Behaviour, Received};
 
-/// Minimum length of a state that cannot be guessed.
+/// The minimum length of a state that cannot be guessed.
 const MIN_STATE: usize = 22;
 
-/// A client's request for a person's consent.
+/// A client's request for the person's consent.
 pub(crate) struct Question {
     pub(crate) redirect_uri: String,
     pub(crate) state: String,
@@ -42,7 +42,7 @@ impl Question {
         match (challenge, parameters.get("code_challenge_method")) {
             (None, None) if setup.pkce => return Err("`code_challenge` is missing".to_owned()),
             (None, None) => {}
-            // A SHA-256 in base64url has 43 characters.
+            // In base64url, a SHA-256 hash has 43 characters.
             (Some(challenge), Some("S256")) if challenge.len() == 43 => {}
             _ => return Err("`code_challenge` is none of the method S256".to_owned()),
         }
@@ -72,7 +72,7 @@ pub(crate) fn ask(setup: &Setup, received: &Received) -> Behaviour {
     }
 }
 
-/// Responds to the choice: redirects the person to the client, with or without a code.
+/// Handles the person's choice by redirecting to the client, with or without a code.
 pub(crate) fn answer(book: &mut Book, setup: &Setup, issuer: &str, received: &Received) -> Behaviour {
     let read =
         Parameters::of_form(received).and_then(|parameters| Ok((Question::read(setup, &parameters)?, parameters)));
@@ -119,7 +119,7 @@ pub(crate) fn answer(book: &mut Book, setup: &Setup, issuer: &str, received: &Re
     }
     let query = form_urlencoded::Serializer::new(String::new()).extend_pairs(result).finish();
     let separator = if question.redirect_uri.contains('?') { '&' } else { '?' };
-    // 303: the request after the choice is a GET (RFC 9700 §4.12).
+    // With 303, the request after the choice is a GET (RFC 9700 §4.12).
     let location = format!("{}{separator}{query}", question.redirect_uri);
     Behaviour::answer(303, &[("Location", &location), ("Cache-Control", "no-store")], "")
 }
@@ -130,13 +130,13 @@ fn page(status: u16, html: &str) -> Behaviour {
         ("Cache-Control", "no-store"),
         ("Referrer-Policy", "no-referrer"),
         ("X-Frame-Options", "DENY"),
-        // Without `form-action`, which browsers also apply to the redirect after the form.
+        // Omit `form-action`, which browsers also apply to the redirect after the form.
         ("Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'"),
     ];
     Behaviour::answer(status, &headers, html)
 }
 
-/// The fates that a person can choose, with descriptions.
+/// The fates that a person can choose, each with a description.
 pub(crate) fn fates() -> Vec<(String, String)> {
     let mut fates = vec![
         ("no-refresh".to_owned(), "There is no refresh token".to_owned()),
@@ -152,7 +152,7 @@ pub(crate) fn fates() -> Vec<(String, String)> {
         fates.push((format!("ask-{error}"), format!("There is an error in the place of a code: {error}")));
     }
     fates.sort();
-    // The first one is the default.
+    // The first fate is the default.
     fates.insert(0, ("ok".to_owned(), "All goes well".to_owned()));
     fates
 }

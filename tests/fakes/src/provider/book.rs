@@ -14,7 +14,7 @@ use super::{
     setup::{Rotation, Setup},
 };
 
-/// A code from a person's consent.
+/// A code that the person's consent created.
 pub(crate) struct Code {
     /// The provider's name.
     pub(crate) provider: String,
@@ -26,15 +26,15 @@ pub(crate) struct Code {
     pub(crate) scope: String,
     /// The person's account.
     pub(crate) account: String,
-    /// The fate, by name.
+    /// The name of the fate.
     pub(crate) fate: String,
-    /// Lifetime of the first access token, if it differs from the usual one.
+    /// The lifetime of the first access token, if it differs from the default.
     pub(crate) first_lifetime: Option<u32>,
-    /// The grant, once the code is exchanged.
+    /// The grant, once the code has been exchanged.
     pub(crate) grant: Option<usize>,
 }
 
-/// Granted access, with its tokens.
+/// Access that was granted, with its tokens.
 pub(crate) struct Grant {
     pub(crate) provider: String,
     pub(crate) account: String,
@@ -43,9 +43,9 @@ pub(crate) struct Grant {
     /// The valid refresh tokens, oldest first.
     refresh_tokens: Vec<String>,
     access_token: String,
-    /// Whether the grant was revoked or has ended.
+    /// Whether the grant was revoked or has ended in another way.
     pub(crate) ended: bool,
-    /// Whether the requested single failure has happened.
+    /// Whether the failure that was to happen once has happened.
     pub(crate) failed_once: bool,
 }
 
@@ -67,9 +67,9 @@ pub(crate) struct Book {
     assertions: BTreeSet<String>,
     /// The values that only the client and the provider may see.
     pub(crate) secrets: BTreeSet<String>,
-    /// Requested paths that belong to no provider.
+    /// The requested paths that belong to no provider.
     pub(crate) strays: Vec<String>,
-    /// Paths of requests that carried a trace.
+    /// The paths of requests that carried a trace.
     pub(crate) traced: Vec<String>,
 }
 
@@ -93,14 +93,14 @@ impl Book {
         });
     }
 
-    /// A random secret that begins with its fate.
+    /// A random secret that begins with the name of its fate.
     pub(crate) fn secret(&mut self, kind: &str, fate: &str) -> String {
         let secret = format!("{fate}.{kind}.{}", random_text());
         self.secrets.insert(secret.clone());
         secret
     }
 
-    /// Whether an assertion is used for the first time.
+    /// Whether this is the first use of an assertion.
     pub(crate) fn first_use(&mut self, assertion: String) -> bool {
         self.assertions.insert(assertion)
     }
@@ -110,12 +110,12 @@ impl Book {
         self.tokens.get(token).copied()
     }
 
-    /// An account's latest grant, even if it has ended.
+    /// An account's latest grant, even if the grant has ended.
     pub(crate) fn grant_of_account(&self, provider: &str, account: &str) -> Option<usize> {
         self.grants.iter().rposition(|grant| grant.provider == provider && grant.account == account)
     }
 
-    /// Creates a code's grant, with the first tokens.
+    /// Creates the grant for a code, with the first tokens.
     pub(crate) fn grant(&mut self, setup: &Setup, code: &str) -> Option<(usize, Tokens)> {
         let Code { scope, account, fate, .. } = self.codes.get(code)?;
         let scope = scope.clone();
@@ -141,7 +141,7 @@ impl Book {
         Some((number, Tokens { access, refresh }))
     }
 
-    /// New tokens for a refresh token, or why it was refused.
+    /// New tokens in exchange for a refresh token, or the reason for refusing it.
     pub(crate) fn refresh(&mut self, setup: &Setup, number: usize, token: &str) -> Result<Tokens, &'static str> {
         let grant = &mut self.grants[number];
         if grant.ended {
@@ -163,7 +163,7 @@ impl Book {
                 let next = self.secret("refresh", &fate);
                 self.tokens.insert(next.clone(), number);
                 let tokens = &mut self.grants[number].refresh_tokens;
-                // Using a token shows that the client has it, so earlier ones end.
+                // Using a token shows that the client has it, so earlier tokens end.
                 tokens.drain(..position + usize::from(setup.rotation == Rotation::Strict));
                 tokens.push(next.clone());
                 Some(next)
@@ -173,7 +173,7 @@ impl Book {
         Ok(Tokens { access, refresh })
     }
 
-    /// Whether this is the valid access token.
+    /// Whether this access token is valid.
     pub(crate) fn works(&self, access_token: &str) -> bool {
         self.grant_of(access_token).is_some_and(|number| {
             let grant = &self.grants[number];
@@ -182,7 +182,7 @@ impl Book {
     }
 }
 
-/// A random text.
+/// A random string.
 pub(crate) fn random_text() -> String {
     let mut bytes = [0; 24];
     rand::fill(&mut bytes).expect("the system's generator gives bytes");
@@ -194,7 +194,7 @@ mod tests {
     use super::*;
     use crate::provider::Authentication;
 
-    /// A book with one grant, and its refresh token.
+    /// A book with one grant, and that grant's refresh token.
     fn granted(rotation: Rotation) -> (Book, Setup, String) {
         let setup = Setup { rotation, ..Setup::new("some", "client", Authentication::AnySecret) };
         let mut book = Book::default();

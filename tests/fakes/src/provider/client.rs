@@ -1,4 +1,4 @@
-//! Authenticates a request's client.
+//! Authenticating the client that sent a request.
 
 use aws_lc_rs::signature::{RSA_PKCS1_2048_8192_SHA256, UnparsedPublicKey};
 use base64::{
@@ -13,16 +13,16 @@ use super::{
 };
 use crate::{Received, clock};
 
-/// The only type of assertion (RFC 7523 §2.2).
+/// The only assertion type that is accepted (RFC 7523 §2.2).
 const ASSERTION_TYPE: &str = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer";
 
-/// Maximum lifetime of an assertion, in seconds.
+/// The maximum lifetime of an assertion, in seconds.
 const MAX_ASSERTION_LIFE: i64 = 600;
 
 /// The identifier of an assertion, which may be used only once.
 pub(crate) type Once = Option<String>;
 
-/// Authenticates the client of a request; `audience` is the required audience of an assertion.
+/// Authenticates the client that sent a request; `audience` is the audience that an assertion must have.
 pub(crate) fn check(
     setup: &Setup,
     received: &Received,
@@ -52,7 +52,7 @@ pub(crate) fn check(
     Ok(None)
 }
 
-/// The secret of HTTP Basic for this client.
+/// The client's secret from HTTP Basic authentication.
 fn basic(received: &Received, client_id: &str) -> Result<String, String> {
     let (id, secret) = basic_pair(received)?;
     let id = form_decoded(&id)?;
@@ -60,7 +60,7 @@ fn basic(received: &Received, client_id: &str) -> Result<String, String> {
     if id == client_id { Ok(secret) } else { Err("another client id".to_owned()) }
 }
 
-/// Name and secret of HTTP Basic, without further decoding.
+/// The name and secret from HTTP Basic authentication, without further decoding.
 pub(crate) fn basic_pair(received: &Received) -> Result<(String, String), String> {
     let encoded = received.header("authorization").strip_prefix("Basic ").ok_or("no HTTP Basic")?;
     let decoded = BASE64_STANDARD.decode(encoded).ok().and_then(|bytes| String::from_utf8(bytes).ok());
@@ -69,7 +69,7 @@ pub(crate) fn basic_pair(received: &Received) -> Result<(String, String), String
     Ok((id.to_owned(), secret.to_owned()))
 }
 
-/// The name or the secret of HTTP Basic, form-decoded (RFC 6749 §2.3.1).
+/// The name or secret from HTTP Basic authentication, form-decoded (RFC 6749 §2.3.1).
 fn form_decoded(text: &str) -> Result<String, String> {
     let whole = format!("part={text}");
     let mut parts = form_urlencoded::parse(whole.as_bytes());

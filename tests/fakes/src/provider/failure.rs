@@ -1,56 +1,56 @@
-//! Faults in a provider's responses, by their names in codes and tokens.
+//! Faults in a provider's responses, named as they are in codes and tokens.
 
 use std::time::Duration;
 
 use crate::Behaviour;
 
-/// Text in every failing response, which only the service may see.
+/// Text that every failing response contains, and that only the service may see.
 pub const PROVIDERS_WORDS: &str = "the-providers-own-words";
 
 /// A failure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Failure {
-    /// 400 `invalid_grant`.
+    /// A 400 response with `invalid_grant`.
     InvalidGrant,
-    /// 200 with the error `invalid_grant`.
+    /// A 200 response with the error `invalid_grant`.
     InvalidGrantWith200,
-    /// 401 `invalid_client`.
+    /// A 401 response with `invalid_client`.
     InvalidClient,
-    /// 429 with a `Retry-After` of one second.
+    /// A 429 response with a `Retry-After` of one second.
     TooManyRequests,
-    /// 500 with a page.
+    /// A 500 response with a page.
     Internal,
-    /// 503 without a body.
+    /// A 503 response without a body.
     Unavailable,
-    /// No response.
+    /// The provider does not respond.
     Hang,
-    /// Ends the connection without a response.
+    /// The provider ends the connection without a response.
     Close,
-    /// Resets the connection without a response.
+    /// The provider resets the connection without a response.
     Reset,
-    /// The provider carries out the request but ends the connection without a response.
+    /// The provider carries out the request, then ends the connection without a response.
     Lost,
-    /// A body shorter than its announced length.
+    /// A body that is shorter than announced.
     Truncated,
-    /// 200 with invalid JSON.
+    /// A 200 response with invalid JSON.
     NotJson,
-    /// 200 with a page.
+    /// A 200 response with a page.
     Html,
-    /// 200 with a body that never ends.
+    /// A 200 response with a body that never ends.
     Huge,
-    /// 200 without a body.
+    /// A 200 response without a body.
     Empty,
-    /// 200 without an access token.
+    /// A 200 response without an access token.
     NoAccessToken,
-    /// 200 with members of the wrong types.
+    /// A 200 response with members of the wrong types.
     WrongTypes,
-    /// 200 with a duplicate member.
+    /// A 200 response with a duplicate member.
     Doubled,
-    /// A redirect to another path of the provider.
+    /// A redirect to another of the provider's paths.
     Redirect,
-    /// A body sent byte by byte.
+    /// A body that is sent byte by byte.
     Trickle,
-    /// Endless headers.
+    /// Headers that never end.
     EndlessHeaders,
 }
 
@@ -85,7 +85,7 @@ impl Failure {
         Self::ALL.into_iter().find(|(known, _)| *known == name).map(|(_, failure)| failure)
     }
 
-    /// The server's behaviour; `leak` is a token that the response contains.
+    /// The server's behaviour for this failure; `leak` is a token that the response contains.
     pub(crate) fn behaviour(self, leak: &str) -> Behaviour {
         let error =
             |code: &str| format!(r#"{{"error":"{code}","error_description":"{PROVIDERS_WORDS}","token":"{leak}"}}"#);
@@ -128,16 +128,16 @@ impl Failure {
     }
 }
 
-/// Errors that the provider can report instead of a code.
+/// The errors that the provider can report instead of returning a code.
 pub(crate) const ASK_ERRORS: [&str; 3] = ["invalid_scope", "server_error", "temporarily_unavailable"];
 
-/// What happens after a consent: the first part of its code and tokens.
+/// The fate after a consent, which is the first part of its code and tokens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Fate {
     /// No failure: `ok`.
     #[default]
     Fine,
-    /// The exchange of the code fails: `fail-…`.
+    /// Exchanging the code fails: `fail-…`.
     Exchange(Failure),
     /// Every refresh fails: `refresh-…`.
     Refresh(Failure),
@@ -145,7 +145,7 @@ pub enum Fate {
     RefreshOnce(Failure),
     /// There is no refresh token: `no-refresh`.
     NoRefresh,
-    /// Every grant has optional members that cannot be read: `odd-members`.
+    /// Every token response has optional members that cannot be read: `odd-members`.
     OddMembers,
     /// The provider returns this error instead of a code (RFC 6749 §4.1.2.1): `ask-…`.
     Ask(&'static str),
@@ -154,7 +154,7 @@ pub enum Fate {
 }
 
 impl Fate {
-    /// Reads a fate from the beginning of a code.
+    /// Reads the fate with which a code begins.
     pub(crate) fn of(text: &str) -> Option<Self> {
         match text {
             "ok" => return Some(Self::Fine),

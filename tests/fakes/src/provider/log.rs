@@ -1,21 +1,21 @@
-//! The requests to a simulated provider, each with its outcome.
+//! The requests to the simulated providers, each with its outcome.
 
 use std::time::Instant;
 
-/// The kind of a request.
+/// The kind of request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     /// A choice on the consent page.
     Consent,
-    /// Exchange of a code for tokens.
+    /// Exchanging a code for tokens.
     Exchange,
-    /// Exchange of a refresh token for new tokens.
+    /// Exchanging a refresh token for new tokens.
     Refresh,
-    /// Revocation of access.
+    /// Revoking access.
     Revocation,
 }
 
-/// A request's outcome.
+/// The outcome of a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RequestOutcome {
     /// The provider carried out the request.
@@ -24,22 +24,22 @@ pub enum RequestOutcome {
     Declined,
     /// The provider refused the request, for this reason.
     Refused(String),
-    /// The requested failure.
+    /// The provider failed as requested.
     Failed,
 }
 
 /// One request.
 #[derive(Debug, Clone)]
 pub struct Entry {
-    /// The provider.
+    /// The provider's name.
     pub provider: String,
-    /// The kind of a request.
+    /// The kind of request.
     pub kind: Kind,
-    /// The code, or the token that was presented.
+    /// The code or token that was presented.
     pub presented: String,
-    /// The account of the presented code or token, if any.
+    /// The account that the code or token belongs to, if any.
     pub account: Option<String>,
-    /// A request's outcome.
+    /// The outcome of the request.
     pub outcome: RequestOutcome,
     /// When the request was complete.
     pub at: Instant,

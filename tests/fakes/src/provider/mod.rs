@@ -1,7 +1,8 @@
-//! Simulated payment providers: consent page, token endpoint and revocation of each, on one server.
+//! Simulated payment providers: each has a consent page, a token endpoint and a revocation endpoint, all on one server.
 //!
 //! Concurrent tests share the server, so failures are not configured globally: a code and its tokens begin with their
-//! [`Fate`], which is chosen on the consent page. A made-up code, such as `fail-500.anything`, also fails in that way.
+//! [`Fate`], which is chosen on the consent page. A made-up code, such as `fail-500.anything`, also fails in the way
+//! that it names.
 
 mod authorize;
 mod book;
@@ -30,10 +31,10 @@ pub use failure::{Failure, Fate, PROVIDERS_WORDS};
 pub use log::{Entry, Kind, RequestOutcome};
 pub use setup::{Authentication, Revocation, Rotation, Setup, Shape};
 
-/// Called with each answered request.
+/// A function that is called for each request, after the response.
 pub type Witness = fn(&Entry);
 
-/// The running server of all providers; it stops when it is dropped.
+/// The running server for all providers, which stops when it is dropped.
 pub struct Providers {
     /// The server's address.
     pub address: SocketAddr,
@@ -49,7 +50,7 @@ struct Desk {
 }
 
 impl Providers {
-    /// Starts the server on a port of 127.0.0.1; 0 means a free port.
+    /// Starts the server on this port on 127.0.0.1, or on a free port if it is 0.
     pub async fn start(port: u16, setups: Vec<Setup>, witness: Option<Witness>) -> io::Result<Self> {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port)).await?;
         let address = listener.local_addr()?;
@@ -60,12 +61,12 @@ impl Providers {
         Ok(Self { address, desk, accepting })
     }
 
-    /// An address of a provider: `authorize`, `token` or `revoke`.
+    /// A provider's URL for `authorize`, `token` or `revoke`.
     pub fn url(&self, provider: &str, endpoint: &str) -> String {
         format!("{}/{provider}/{endpoint}", self.desk.base)
     }
 
-    /// The issuer in a provider's callbacks.
+    /// The issuer that a provider's callbacks name.
     pub fn issuer(&self, provider: &str) -> String {
         self.desk.issuer(provider)
     }
@@ -75,7 +76,7 @@ impl Providers {
         locked(&self.desk.book).log.clone()
     }
 
-    /// The outcomes of all of a code's exchanges.
+    /// The outcome of each exchange of a code.
     pub fn exchanges(&self, code: &str) -> Vec<RequestOutcome> {
         self.outcomes(|entry| entry.kind == Kind::Exchange && entry.presented == code)
     }
@@ -85,13 +86,13 @@ impl Providers {
         self.outcomes(|entry| entry.kind == kind && entry.account.as_deref() == Some(account))
     }
 
-    /// Whether an account's access was revoked or has ended; `false` if there never was any.
+    /// Whether an account's access was revoked or has ended; `false` if it never had any.
     pub fn has_ended(&self, provider: &str, account: &str) -> bool {
         let book = locked(&self.desk.book);
         book.grant_of_account(provider, account).is_some_and(|grant| book.grants[grant].ended)
     }
 
-    /// Ends an account's access, as its owner can at the provider.
+    /// Ends an account's access, as the account's owner can do at the provider.
     pub fn end(&self, provider: &str, account: &str) {
         let mut book = locked(&self.desk.book);
         let grant = book.grant_of_account(provider, account).expect("the account has access");
@@ -110,12 +111,12 @@ impl Providers {
         locked(&self.desk.book).secrets.iter().cloned().chain(configured).collect()
     }
 
-    /// Unknown paths that were requested, such as the target of a redirect.
+    /// The unknown paths that were requested, such as a redirect's target.
     pub fn strays(&self) -> Vec<String> {
         locked(&self.desk.book).strays.clone()
     }
 
-    /// Paths of requests with a trace, which the service must not send to a provider.
+    /// The paths of requests that carried a trace, which the service must not send to a provider.
     pub fn traced(&self) -> Vec<String> {
         locked(&self.desk.book).traced.clone()
     }

@@ -15,7 +15,7 @@ const STYLE: &str = "body{font:1.1rem/1.5 system-ui,sans-serif;max-width:36rem;m
     button:focus-visible,select:focus-visible,summary:focus-visible{outline:3px solid #c05600;outline-offset:2px}\
     select{font:inherit;max-width:100%}details{margin-top:1.5rem}.note{border-left:4px solid #c05600;padding-left:1rem}";
 
-/// Asks whether a client may have access to an account.
+/// The page that asks whether a client may have access to an account.
 pub(crate) fn consent_page(
     setup: &Setup,
     question: &Question,
@@ -58,7 +58,7 @@ pub(crate) fn consent_page(
     )
 }
 
-/// The page for a request that cannot be granted.
+/// The page that is shown if a request cannot be granted.
 pub(crate) fn fault_page(fault: &str) -> String {
     document(
         "This request cannot be granted",

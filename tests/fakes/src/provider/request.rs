@@ -4,22 +4,22 @@ use serde_json::Value;
 
 use crate::Received;
 
-/// Names and values, without duplicate names.
+/// The names and values, with no duplicate names.
 pub(crate) struct Parameters(Vec<(String, String)>);
 
 impl Parameters {
-    /// The parameters of a query.
+    /// The parameters in a query.
     pub(crate) fn of_query(received: &Received) -> Result<Self, String> {
         Self::pairs(received.path.split_once('?').map_or("", |(_, query)| query).as_bytes())
     }
 
-    /// The parameters in a form sent as a form.
+    /// The parameters in a body that is sent as a form.
     pub(crate) fn of_form(received: &Received) -> Result<Self, String> {
         has_type(received, "application/x-www-form-urlencoded")?;
         Self::pairs(&received.body)
     }
 
-    /// The parameters in a JSON object of strings sent as JSON.
+    /// The parameters in a body that is sent as a JSON object of strings.
     pub(crate) fn of_json(received: &Received) -> Result<Self, String> {
         has_type(received, "application/json")?;
         let Ok(Value::Object(members)) = serde_json::from_slice(&received.body) else {
@@ -43,7 +43,7 @@ impl Parameters {
         }
     }
 
-    /// A value, if it is present and not empty.
+    /// A value that is present and not empty.
     pub(crate) fn get(&self, name: &str) -> Option<&str> {
         self.0
             .iter()

@@ -1,4 +1,4 @@
-//! Revocation of access.
+//! Revoking access.
 
 use serde_json::json;
 
@@ -12,13 +12,14 @@ use super::{
 };
 use crate::{Behaviour, Received};
 
-/// Which access a request revokes.
+/// The access that a request revokes.
 enum Subject {
     Token(String),
     Account(String),
 }
 
-/// Answers one request. `audiences` are the accepted audiences of an assertion: this endpoint and the token endpoint.
+/// Responds to one request. `audiences` are the accepted audiences of an assertion: this endpoint's and the token
+/// endpoint's.
 pub(crate) fn answer(book: &mut Book, setup: &Setup, audiences: [&str; 2], received: &Received) -> Behaviour {
     let subject = match read(setup, audiences, received) {
         Ok(subject) => subject,
@@ -109,10 +110,10 @@ fn done(setup: &Setup, account: &str) -> Behaviour {
     }
 }
 
-/// The response about access that does not exist or has ended.
+/// The response if the access does not exist or has already ended.
 fn gone(setup: &Setup, presented: &str) -> Behaviour {
     match setup.revocation {
-        // RFC 7009 §2.2: the access has already ended, which is what the request wants.
+        // RFC 7009 §2.2: the access has already ended, as the request intended.
         Revocation::Rfc7009 | Revocation::Delete => done(setup, presented),
         Revocation::Square => {
             // Square does not document this case; its other endpoints return this response for such a token.

@@ -1,21 +1,21 @@
-//! Configuration of a simulated provider: the differences between the real ones.
+//! The configuration of a simulated provider, which covers the differences between real ones.
 
 /// One simulated provider.
 #[derive(Clone)]
 pub struct Setup {
     /// The first segment of its paths.
     pub name: String,
-    /// The client's identifier.
+    /// The client identifier.
     pub client_id: String,
-    /// The client's authentication.
+    /// How the client authenticates.
     pub authentication: Authentication,
     /// Whether PKCE is required (RFC 7636).
     pub pkce: bool,
     /// Whether callbacks name the issuer (RFC 9207).
     pub issuer: bool,
-    /// Lifetime of an access token in seconds; `None` if it does not expire.
+    /// The lifetime of an access token in seconds; `None` if it does not expire.
     pub lifetime: Option<u32>,
-    /// What happens when a refresh token is used.
+    /// How using a refresh token affects it.
     pub rotation: Rotation,
     /// The format of a response with tokens.
     pub shape: Shape,
@@ -26,57 +26,57 @@ pub struct Setup {
 /// How a client authenticates.
 #[derive(Clone)]
 pub enum Authentication {
-    /// HTTP Basic with any secret: for a client whose secret the simulator cannot know.
+    /// HTTP Basic with any secret, for a client whose secret the simulator cannot know.
     AnySecret,
-    /// HTTP Basic, both parts form-encoded (RFC 6749 §2.3.1).
+    /// HTTP Basic with both parts form-encoded (RFC 6749 §2.3.1).
     Basic(String),
     /// `client_id` and `client_secret` in the form.
     Body(String),
     /// `client_id` and `client_secret` as members of a JSON object, which is the format of the whole request.
     Json(String),
-    /// A signed assertion (RFC 7523), verified with this public key: RS256, PKCS #1.
+    /// A signed assertion (RFC 7523), verified with this public key (RS256, PKCS #1).
     Assertion(Vec<u8>),
 }
 
-/// What happens when a refresh token is used.
+/// How using a refresh token affects it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Rotation {
     /// The token remains valid, and responses repeat it.
     Same,
     /// The token remains valid, and responses omit it.
     Unnamed,
-    /// A new token replaces it when the new one is first used.
+    /// A new token replaces it as soon as the new one is used.
     Graceful,
-    /// A new token replaces it at once; using the old one ends the whole grant (RFC 9700 §4.14.2).
+    /// A new token replaces it immediately; using the old one ends the whole grant (RFC 9700 §4.14.2).
     Strict,
 }
 
 /// The format of a response with tokens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Shape {
-    /// `expires_in`, `scope`, `account_id`.
+    /// The members `expires_in`, `scope` and `account_id`.
     Standard,
-    /// `expires_at` in RFC 3339, `merchant_id`, no scope; errors in `errors[]`.
+    /// The members `expires_at` (in RFC 3339) and `merchant_id`, without a scope; errors are in `errors[]`.
     Square,
-    /// `stripe_user_id`, no expiry.
+    /// The member `stripe_user_id`, without an expiry.
     Stripe,
 }
 
 /// How access is revoked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Revocation {
-    /// RFC 7009: a POST with the token in a form, and the client authentication of the token endpoint.
+    /// RFC 7009: a POST with the token in a form, authenticated as at the token endpoint.
     Rfc7009,
-    /// RFC 7009 with the verb DELETE.
+    /// RFC 7009, but with the method DELETE.
     Delete,
     /// JSON with `client_id` and `access_token` or `merchant_id`, and `Authorization: Client {secret}`.
     Square,
-    /// A form with `client_id` and `stripe_user_id`; the secret is a bearer token, or the name in HTTP Basic.
+    /// A form with `client_id` and `stripe_user_id`; the secret is a bearer token, or the user name in HTTP Basic.
     Stripe,
 }
 
 impl Setup {
-    /// A provider that follows RFC 6749, and rotates refresh tokens with a grace period.
+    /// A provider that follows RFC 6749 and rotates refresh tokens with a grace period.
     pub fn new(name: &str, client_id: &str, authentication: Authentication) -> Self {
         Self {
             name: name.to_owned(),

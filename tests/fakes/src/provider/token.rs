@@ -1,4 +1,4 @@
-//! The token endpoint: exchanges codes and refresh tokens for access tokens.
+//! The token endpoint, which exchanges codes and refresh tokens for access tokens.
 
 use aws_lc_rs::digest;
 use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
@@ -27,7 +27,7 @@ impl Refusal {
     }
 }
 
-/// Answers one request.
+/// Responds to one request.
 pub(crate) fn answer(book: &mut Book, setup: &Setup, audience: &str, received: &Received) -> Behaviour {
     let parameters = match setup.authentication {
         Authentication::Json(_) => Parameters::of_json(received),
@@ -97,7 +97,7 @@ fn exchange(book: &mut Book, setup: &Setup, parameters: &Parameters, presented: 
     let fate = Fate::of(presented.split('.').next().unwrap_or_default());
     let Some(code) = book.codes.get(presented).filter(|code| code.provider == setup.name) else {
         return match fate {
-            // A code that a test made up to cause this failure.
+            // A test made this code up to cause this failure.
             Some(Fate::Exchange(failure)) => Ok(TokenOutcome::Failed(failure)),
             _ => Err(Refusal::grant("a code that was never issued")),
         };
@@ -112,7 +112,7 @@ fn exchange(book: &mut Book, setup: &Setup, parameters: &Parameters, presented: 
     {
         return Err(Refusal::grant("`redirect_uri` differs from that of the authorization request"));
     }
-    // Only Stripe does not require it.
+    // Only Stripe does not require this parameter.
     if setup.shape != Shape::Stripe && parameters.get("redirect_uri").is_none() {
         return Err(Refusal::request("`redirect_uri` is missing"));
     }
@@ -121,7 +121,7 @@ fn exchange(book: &mut Book, setup: &Setup, parameters: &Parameters, presented: 
         (Some(challenge), Some(verifier)) if is_verifier(verifier) && challenge_of(verifier) == *challenge => {}
         (Some(_), Some(_)) => return Err(Refusal::grant("`code_verifier` does not match `code_challenge`")),
         (Some(_), None) => return Err(Refusal::request("`code_verifier` is missing")),
-        // An attacker removed the challenge from the address (RFC 9700 §4.8.2).
+        // An attacker removed the challenge from the URL (RFC 9700 §4.8.2).
         (None, Some(_)) => return Err(Refusal::request("`code_verifier` without a `code_challenge`")),
     }
     let lifetime = code.first_lifetime.or(setup.lifetime);
@@ -213,13 +213,13 @@ fn answered(status: u16, body: &serde_json::Value) -> Behaviour {
     Behaviour::answer(status, &headers, body.to_string())
 }
 
-/// RFC 7636 §4.1: 43 to 128 unreserved characters.
+/// RFC 7636 §4.1: a verifier has 43 to 128 unreserved characters.
 fn is_verifier(text: &str) -> bool {
     (43..=128).contains(&text.len())
         && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_' | b'~'))
 }
 
-/// RFC 7636 §4.2, the method S256.
+/// RFC 7636 §4.2 defines the method S256.
 fn challenge_of(verifier: &str) -> String {
     BASE64_URL_SAFE_NO_PAD.encode(digest::digest(&digest::SHA256, verifier.as_bytes()))
 }

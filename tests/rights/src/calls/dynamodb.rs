@@ -1,4 +1,4 @@
-//! Actions, resources and partition keys of DynamoDB's operations.
+//! The actions, resources and partition keys of DynamoDB's operations.
 //! <https://docs.aws.amazon.com/service-authorization/latest/reference/list_amazondynamodb.html>
 
 use serde_json::{Map, Value};
@@ -6,10 +6,10 @@ use serde_json::{Map, Value};
 use super::{CallError, list, text};
 use crate::{access::Access, expression, partiql, rights::Rights};
 
-/// Operations on a whole table, without partition keys.
+/// Operations on an entire table, which have no partition keys.
 const OF_A_TABLE: [&str; 4] = ["DescribeTable", "DescribeTimeToLive", "UpdateTable", "Scan"];
 
-/// The parts of a transaction, and the single operation whose rights each part needs.
+/// The parts of a transaction, each with the single operation whose rights it needs.
 /// <https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/transaction-apis-iam.html>
 const PARTS: [(&str, &str); 5] = [
     ("Get", "GetItem"),
@@ -37,7 +37,7 @@ pub fn accesses(rights: &Rights, operation: &str, request: &Value) -> Result<Vec
         "TransactGetItems" | "TransactWriteItems" => {
             list(request, "TransactItems")?.iter().map(|part| of_transaction(rights, part)).collect()
         }
-        // The rights are those of the statements.
+        // The required rights are those of the statements.
         // <https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/ql-iam.html>
         "ExecuteStatement" => Ok(vec![statement(rights, request)?]),
         "BatchExecuteStatement" => list(request, "Statements")?.iter().map(|part| statement(rights, part)).collect(),
@@ -61,12 +61,12 @@ fn resource(rights: &Rights, table: &str, index: Option<&str>) -> String {
     index.map_or(table.clone(), |index| format!("{table}/index/{index}"))
 }
 
-/// The attribute that is the partition key of the table or of an index.
+/// The attribute that serves as the partition key of the table or an index.
 fn key_name(rights: &Rights, index: Option<&str>) -> Result<String, CallError> {
     rights.partition_keys.get(&index.map(str::to_owned)).cloned().ok_or(CallError::Member("IndexName"))
 }
 
-/// The partition key in an item or in its key.
+/// The partition key from an item or from an item's key.
 fn partition_key(rights: &Rights, attributes: &Value) -> Result<String, CallError> {
     expression::key_text(&attributes[key_name(rights, None)?]).ok_or(CallError::Member("the partition key"))
 }

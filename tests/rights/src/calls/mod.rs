@@ -1,4 +1,4 @@
-//! Functions' recorded calls, and the accesses of each.
+//! The functions' recorded calls, and the accesses of each.
 
 mod dynamodb;
 mod s3;
@@ -13,36 +13,36 @@ use template::Template;
 
 use crate::{access::Access, partiql::Unread, rights::Rights};
 
-/// A function's recorded call, written by `local`. [`crate::IDENTIFIER`] replaces identifiers in partition keys.
+/// A function's call, as `local` recorded it. [`crate::IDENTIFIER`] replaces identifiers in partition keys.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 pub struct Call {
     /// The function's name.
     pub function: String,
-    /// The request.
+    /// The recorded request.
     #[serde(flatten)]
     pub request: Request,
 }
 
-/// The parts of a request that contain the operation, resources and partition keys.
+/// The parts of a request that contain the operation, the resources and the partition keys.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(untagged)]
 pub enum Request {
-    /// A JSON protocol.
+    /// A request in a JSON protocol.
     Json {
-        /// The header `X-Amz-Target`, with interface and operation: `DynamoDB_20120810.GetItem`.
+        /// The header `X-Amz-Target`, with the interface and the operation: `DynamoDB_20120810.GetItem`.
         target: String,
-        /// The body.
+        /// The request's body.
         body: Value,
     },
     /// A request to S3, with the bucket in the path.
     S3 {
-        /// The verb, in capitals.
+        /// The method, in capitals.
         method: String,
         /// The path, as sent.
         path: String,
-        /// The query, as sent; the values may be missing.
+        /// The query, as sent; values may be missing.
         query: String,
-        /// Whether the response said that the object does not exist.
+        /// Whether the response reported that the object does not exist.
         absent: bool,
     },
 }
@@ -50,21 +50,21 @@ pub enum Request {
 /// Why a request's accesses cannot be determined.
 #[derive(Debug, thiserror::Error)]
 pub enum CallError {
-    /// Another service, or an unsupported operation.
+    /// The request is for another service or an unsupported operation.
     #[error("the operation {0} is unknown")]
     Operation(String),
-    /// A required member is missing.
+    /// A required member is missing or has an unexpected format.
     #[error("{0} is missing or has another format")]
     Member(&'static str),
-    /// A statement in PartiQL.
+    /// A PartiQL statement cannot be read.
     #[error(transparent)]
     Statement(#[from] Unread),
 }
 
-/// A request's accesses, all of which must be allowed.
+/// The accesses that a request needs, all of which must be allowed.
 ///
 /// # Errors
-/// If an access cannot be determined.
+/// Fails if an access cannot be determined.
 pub fn accesses(rights: &Rights, request: &Request) -> Result<Vec<Access>, CallError> {
     match request {
         Request::S3 { method, path, query, absent } => s3::accesses(method, path, query, *absent),
@@ -77,7 +77,7 @@ pub fn accesses(rights: &Rights, request: &Request) -> Result<Vec<Access>, CallE
     }
 }
 
-/// The calls that Lambda makes with a function's role for the function's queues.
+/// The calls that Lambda makes with a function's role to serve the function's queues.
 /// <https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-configure.html>
 pub fn of_mappings(template: &Template) -> impl Iterator<Item = Call> {
     let mapped =

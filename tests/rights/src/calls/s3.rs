@@ -1,4 +1,4 @@
-//! Actions and resources of S3's operations on objects.
+//! The actions and resources of S3's operations on objects.
 //! <https://docs.aws.amazon.com/AmazonS3/latest/userguide/using-with-s3-policy-actions.html>
 
 use super::CallError;
@@ -8,7 +8,7 @@ pub fn accesses(method: &str, path: &str, query: &str, absent: bool) -> Result<V
     let unknown = || CallError::Operation(format!("s3: {method} {path}?{query}"));
     let (bucket, key) = place(path).ok_or_else(unknown)?;
     let named = |name: &str| query.split('&').any(|pair| pair.split('=').next() == Some(name));
-    // Subresources have separate actions. Parts of an upload need the right to write.
+    // Subresources have separate actions. Uploading parts requires the right to write.
     let others = ["acl", "tagging", "versionId", "versions", "policy", "retention", "legal-hold", "attributes"];
     if others.into_iter().any(named) {
         return Err(unknown());
@@ -30,13 +30,13 @@ pub fn accesses(method: &str, path: &str, query: &str, absent: bool) -> Result<V
     Ok([Some(access), sees_absence].into_iter().flatten().collect())
 }
 
-/// The bucket and the key that a path names.
+/// The bucket and the key in a path.
 fn place(path: &str) -> Option<(String, String)> {
     let (bucket, key) = path.strip_prefix('/')?.split_once('/').unwrap_or((path.strip_prefix('/')?, ""));
     (!bucket.is_empty()).then(|| (decoded(bucket), decoded(key)))
 }
 
-/// A percent-decoded text.
+/// A percent-decoded string.
 fn decoded(text: &str) -> String {
     let mut octets = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();

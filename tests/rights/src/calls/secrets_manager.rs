@@ -1,4 +1,4 @@
-//! Actions and resources of Secrets Manager's operations.
+//! The actions and resources of Secrets Manager's operations.
 //! <https://docs.aws.amazon.com/service-authorization/latest/reference/list_awssecretsmanager.html>
 
 use serde_json::Value;
@@ -6,7 +6,7 @@ use serde_json::Value;
 use super::{CallError, text};
 use crate::{access::Access, names::Deployed};
 
-/// Operations on one secret that need only the right of the same name.
+/// Operations on one secret that require only the right with the same name.
 const OPERATIONS: [&str; 7] = [
     "DeleteSecret",
     "DescribeSecret",
@@ -17,7 +17,7 @@ const OPERATIONS: [&str; 7] = [
     "UpdateSecretVersionStage",
 ];
 
-/// The operation without a resource, whose right always covers all of the account's secrets.
+/// The operation without a resource, whose right always covers all secrets in the account.
 const LIST: &str = "ListSecrets";
 
 pub fn accesses(deployed: &Deployed, operation: &str, request: &Value) -> Result<Vec<Access>, CallError> {

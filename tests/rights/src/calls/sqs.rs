@@ -1,4 +1,4 @@
-//! Actions and resources of SQS's operations.
+//! The actions and resources of SQS's operations.
 //! <https://docs.aws.amazon.com/service-authorization/latest/reference/list_amazonsqs.html>
 
 use serde_json::Value;
@@ -6,7 +6,7 @@ use serde_json::Value;
 use super::{CallError, text};
 use crate::{access::Access, names::Deployed};
 
-/// Operations on a queue, and the required action of each: a batch needs the action of the single operation.
+/// Operations on a queue, each with the action that it requires: a batch requires the single operation's action.
 /// <https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-api-permissions-reference.html>
 const ACTIONS: [(&str, &str); 7] = [
     ("DeleteMessage", "DeleteMessage"),

@@ -10,18 +10,18 @@ use aws_smithy_types::byte_stream::ByteStream;
 use base64::{Engine, prelude::BASE64_STANDARD};
 use percent_encoding::percent_decode_str;
 
-/// The address of S3.
+/// The URL of S3.
 pub const ORIGIN: &str = "http://s3.simulated";
 /// The bucket's name.
 pub const BUCKET: &str = "geo-ip";
-/// How many keys are on a page of a list. S3 returns 1 000; a small number exercises paging.
+/// The number of keys on one page of a list. S3 returns 1 000 keys; a small number exercises paging.
 const PAGE: usize = 3;
 
-/// The bucket.
+/// The simulated bucket.
 #[derive(Debug, Default)]
 pub struct Bucket {
     objects: BTreeMap<String, Vec<u8>>,
-    /// All changes, in order.
+    /// All changes so far, in order.
     pub changes: Vec<Change>,
 }
 
@@ -30,20 +30,20 @@ pub struct Bucket {
 pub struct Change {
     /// When it was changed, in milliseconds.
     pub at: u64,
-    /// The key.
+    /// The object's key.
     pub key: String,
-    /// The content's SHA-256, and a pointer's content; `None` if the object was removed.
+    /// The SHA-256 hash of the content, and the content itself for pointers; `None` if the object was removed.
     pub content: Option<Content>,
     /// The sandbox that made the change.
     pub sandbox: u64,
 }
 
-/// The content of an object.
+/// An object's content.
 #[derive(Debug, Clone)]
 pub struct Content {
-    /// The SHA-256 in lower-case hexadecimal.
+    /// The SHA-256 hash, in lower-case hexadecimal.
     pub sha256: String,
-    /// The content of a small object; large ones are left out.
+    /// The content, if the object is small; empty for large objects.
     pub small: Vec<u8>,
 }
 
@@ -52,11 +52,11 @@ pub struct Content {
 pub struct BucketRequest {
     /// The method.
     pub method: String,
-    /// The key; empty for a list.
+    /// The object's key; empty for a list.
     pub key: String,
-    /// The parameters of the query.
+    /// The query's parameters.
     pub query: BTreeMap<String, String>,
-    /// The headers with lower-case names.
+    /// The headers, with lower-case names.
     pub headers: BTreeMap<String, String>,
     /// The body.
     pub body: Vec<u8>,
@@ -85,7 +85,7 @@ impl BucketAnswer {
 }
 
 impl BucketRequest {
-    /// The SDK's request; `None` if it is for another service.
+    /// Reads the SDK's request; `None` if the request is for another service.
     pub async fn read(request: &mut HttpRequest) -> Result<Option<Self>, ConnectorError> {
         let Some(target) = request.uri().strip_prefix(ORIGIN).map(str::to_owned) else { return Ok(None) };
         let body = ByteStream::new(request.take_body()).collect().await;
@@ -126,12 +126,12 @@ impl BucketRequest {
 }
 
 impl Bucket {
-    /// The current object.
+    /// An object's current content.
     pub fn object(&self, key: &str) -> Option<&[u8]> {
         self.objects.get(key).map(Vec::as_slice)
     }
 
-    /// Carries out a request at this time.
+    /// Handles a request at this time.
     pub fn answer(&mut self, request: &BucketRequest, now: u64, sandbox: u64) -> BucketAnswer {
         match request.method.as_str() {
             "GET" if request.key.is_empty() => self.list(request),
@@ -180,7 +180,8 @@ impl Bucket {
         BucketAnswer { tag: Some(tag(&request.body)), ..BucketAnswer::of(200, "") }
     }
 
-    /// A page of the keys below a prefix. Folders below a folder are not simulated: no use case in a history lists any.
+    /// One page of the keys that begin with a prefix. Nested folders are not simulated, since no use case in a history
+    /// lists any.
     fn list(&self, request: &BucketRequest) -> BucketAnswer {
         let of = |name: &str| request.query.get(name).map(String::as_str).unwrap_or_default();
         let after = of("continuation-token");
@@ -199,7 +200,7 @@ impl Bucket {
     }
 }
 
-/// An entity tag, which depends only on the content, as in S3.
+/// An entity tag, which, as in S3, depends only on the content.
 /// <https://docs.aws.amazon.com/AmazonS3/latest/API/API_Object.html>
 fn tag(content: &[u8]) -> String {
     let digest = digest::digest(&digest::SHA256, content);

@@ -1,4 +1,4 @@
-//! The simulated AWS, behind the SDK's HTTP client.
+//! The simulated AWS, which the SDK reaches through its HTTP client.
 
 pub mod bucket;
 mod secrets;
@@ -34,7 +34,7 @@ use crate::{
     world::{At, World},
 };
 
-/// The region.
+/// The region of the simulated AWS.
 pub const REGION: &str = "eu-central-1";
 /// The table's name.
 pub const TABLE: &str = "waypost";
@@ -43,24 +43,24 @@ pub const QUICK: &str = "deliveries";
 /// The slow lane's queue.
 pub const SLOW: &str = "slow-deliveries";
 
-/// The HTTP client of one sandbox, which leads to the simulated AWS.
+/// One sandbox's HTTP client, which leads to the simulated AWS.
 #[derive(Clone)]
 pub struct Wire {
-    /// The state that AWS and all sandboxes share.
+    /// The state that AWS shares with all sandboxes.
     pub world: Arc<World>,
-    /// The calling sandbox.
+    /// The sandbox that makes the calls.
     pub sandbox: Arc<Sandbox>,
 }
 
-/// An operation of AWS, as a request names it.
+/// An AWS operation, as a request names it.
 struct Call {
     service: Service,
     operation: String,
     body: Value,
     bytes: Vec<u8>,
-    /// A hash of the call's content, without the tokens that the SDK draws.
+    /// A hash of the call's content, excluding the tokens that the SDK draws at random.
     subject: u64,
-    /// The await point: the call's effect, for coverage.
+    /// The await point, named after the call's effect, for coverage.
     point: String,
     /// The items that the call names.
     items: Vec<ItemKey>,
@@ -83,8 +83,8 @@ enum Service {
     Bucket,
 }
 
-/// The SDK's timers. A frozen sandbox runs no background tasks: a timer set during a freeze starts when the sandbox
-/// thaws, and no task sees a timer end before that.
+/// The SDK's timers. A frozen sandbox runs no background tasks: a timer that is set during a freeze starts when the
+/// sandbox thaws, and no task sees a timer end before that.
 impl AsyncSleep for Wire {
     fn sleep(&self, time: Duration) -> Sleep {
         let wire = self.clone();
@@ -121,9 +121,8 @@ impl HttpConnector for Wire {
 }
 
 impl Wire {
-    /// Seeds the thread's generator, from which the SDK draws the jitter of a backoff as soon as a call or a timeout
-    /// has ended. If a log enables the SDK's spans, the SDK also draws a number for each: a history must not depend on
-    /// their number.
+    /// Seeds the thread's generator, from which the SDK draws the jitter of a backoff when a call or a timeout ends. If
+    /// a log enables the SDK's spans, the SDK also draws a number for each span, on which a history must not depend.
     fn seed_jitter(&self) {
         fastrand::seed(self.world.draws.hash(&("jitter", self.world.clock.millis(), self.sandbox.id)));
     }
@@ -175,14 +174,14 @@ impl Wire {
                 self.travel(&call, &mut rng).await;
                 return Err(broken());
             }
-            // Longer than any timeout of the SDK.
+            // The pause is longer than any of the SDK's timeouts.
             pause(Duration::from_secs(if call.bucket.is_some() { 300 } else { 60 })).await;
         }
         self.travel(&call, &mut rng).await;
         Ok(answer)
     }
 
-    /// Records that the call is leaving the sandbox. Its choices depend on the time and on its subject.
+    /// Records that the call is leaving the sandbox. Its choices depend on the time and on the call's content.
     fn arrive(&self, call: &Call) -> Rng {
         let now = self.world.clock.millis();
         let mut state = self.world.state();
@@ -210,14 +209,14 @@ impl Wire {
         self.in_turn().await;
     }
 
-    /// Waits for the sandbox's turn, if its calls take turns.
+    /// If the sandbox's calls take turns, waits for this call's turn.
     async fn in_turn(&self) {
         if self.sandbox.function.takes_turns() {
             geo_ip::in_turn(&self.world, &self.sandbox).await;
         }
     }
 
-    /// Carries out the call after its caller has stopped waiting, even if the sandbox has died by then.
+    /// Carries out the call after its caller has stopped waiting, even if the sandbox is dead by then.
     async fn carry_out_late(&self, call: Call, mut rng: Rng) -> Result<HttpResponse, ConnectorError> {
         let wire = self.clone();
         let late = Duration::from_millis(rng.u64(5_000..60_000));
@@ -226,13 +225,13 @@ impl Wire {
             // The caller has given up and gets no response.
             let _carried_out = wire.carry_out(&call, &mut rng).await;
         });
-        // Longer than any timeout of the SDK.
+        // The pause is longer than any of the SDK's timeouts.
         pause(Duration::from_secs(60)).await;
         Err(broken())
     }
 
     fn carry_out_in_bucket(&self, call: &Call, request: &BucketRequest, rng: &mut Rng) -> HttpResponse {
-        // S3 responds with 409 if a similar write is under way.
+        // S3 responds with 409 while a similar write is in progress.
         if request.is_conditional_write() && self.occurs(Fault::Conflict, call, rng) {
             return bucket_response(BucketAnswer::error(409, "ConditionalRequestConflict"));
         }
@@ -247,7 +246,7 @@ impl Wire {
     }
 
     fn freeze(&self, rng: &mut Rng) {
-        // Mostly seconds, but up to an hour.
+        // The time is usually seconds, but can be up to an hour.
         let time = Duration::from_secs_f64(1.0 + 3_600.0 * rng.f64().powi(6));
         self.world.note_of(self.sandbox.actor(), || format!("is frozen for {time:?}"));
         self.world.interrupted(&self.sandbox);
@@ -283,7 +282,7 @@ impl Wire {
                 let begins = self.world.state().chances.occurs(Fault::SecretsAway, &mut rng);
                 let mut state = self.world.state();
                 if begins {
-                    // Mostly short, but up to two minutes.
+                    // The outage is usually short, but can be up to two minutes.
                     state.secrets_away_until = now + (120_000.0 * rng.f64().powi(3)) as u64;
                 }
                 if begins || now < state.secrets_away_until {
@@ -320,7 +319,7 @@ impl Call {
         let (service, operation) = target.split_once('.').unwrap_or((target, ""));
         let bytes = request.body().bytes().unwrap_or_default().to_vec();
         let mut body: Value = serde_json::from_slice(&bytes).map_err(|error| ConnectorError::user(error.into()))?;
-        // The SDK draws the token, so no choice may depend on it.
+        // The SDK draws the token at random, so no choice may depend on it.
         let token = body.as_object_mut().and_then(|body| body.remove("ClientRequestToken"));
         let mut subject = DefaultHasher::new();
         body.hash(&mut subject);
@@ -350,7 +349,7 @@ impl Call {
     }
 }
 
-/// A summary of AWS's response: how many items it has, or why it failed.
+/// A summary of AWS's response: the number of items in it, or why the call failed.
 fn outcome(status: u16, answer: &str) -> String {
     let answer: Value = serde_json::from_str(answer).unwrap_or_default();
     let text = |name: &str| answer[name].as_str().unwrap_or_default();

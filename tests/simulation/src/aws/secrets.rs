@@ -9,15 +9,15 @@ use crate::{
 
 /// The key of the task that updates geo-IP databases.
 pub const TASK_KEY: &str = "task-key-of-the-simulation";
-/// The prefix of the names.
+/// The prefix of the secrets' names.
 pub const PREFIX: &str = "simulation/";
 
-/// The key ring, with one key of 32 bytes in base 64.
+/// The key ring, with a single 32-byte key in Base64.
 pub fn data_keys() -> Value {
     json!({ "current": "1799000000-a", "keys": { "1799000000-a": "AQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQE=" } })
 }
 
-/// The keys that sign tokens. Ed25519 signatures have no random part, so histories can be repeated.
+/// The token signing keys. Ed25519 signatures have no random part, so histories can be repeated.
 pub fn signing_keys() -> Value {
     let key = |kid: &str, pkcs8: &str| json!({ "kid": kid, "algorithm": "EdDSA", "pkcs8": pkcs8 });
     json!({
@@ -26,7 +26,7 @@ pub fn signing_keys() -> Value {
     })
 }
 
-/// A secret's value.
+/// The value of a secret.
 fn value(name: &str) -> Option<Value> {
     Some(match name {
         "data-keys" => data_keys(),
@@ -38,13 +38,13 @@ fn value(name: &str) -> Option<Value> {
     })
 }
 
-/// The secret with this full name, in the form of a response.
+/// The secret with this full name, in the format of a response.
 fn answered(id: &Value) -> Option<Value> {
     let secret = value(id.as_str()?.strip_prefix(PREFIX)?)?;
     Some(json!({ "Name": id, "ARN": id, "SecretString": secret.to_string() }))
 }
 
-/// The configured geo-IP databases.
+/// The configuration of the geo-IP databases.
 fn geo_ip() -> Value {
     let [summed, max_mind, alone] = EDITIONS;
     let url = |edition: &str| format!("{SERVER}/{edition}.mmdb.gz");

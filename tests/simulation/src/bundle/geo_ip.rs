@@ -1,4 +1,4 @@
-//! The use cases of geo-IP databases in one sandbox.
+//! The use cases for geo-IP databases in one sandbox.
 
 use std::{path::PathBuf, sync::Arc};
 
@@ -16,7 +16,7 @@ impl Bundle {
         StoreAddress::S3 { bucket: BUCKET.to_owned(), prefix: String::new() }
     }
 
-    /// Updates databases.
+    /// The use case that updates databases.
     pub fn geo_ip(&self) -> Task {
         let settings = GeoIpSettings { store: self.address(), rules: rules(), scratch: self.scratch(), memory: 512 };
         let secrets = Secrets::connect(&self.aws, SECRETS_PREFIX);
@@ -30,7 +30,7 @@ impl Bundle {
         Store::open(self.address(), &self.aws)
     }
 
-    /// The sandbox's disk.
+    /// The folder that serves as the sandbox's disk.
     fn scratch(&self) -> PathBuf {
         let folder = self.disk.get_or_init(|| tempfile::tempdir().expect("this machine has room for a folder"));
         folder.path().to_owned()

@@ -1,4 +1,4 @@
-//! Several writes in one call: a transaction, or a batch of separate statements.
+//! Several writes in a single call: a transaction, or a batch of separate statements.
 
 use std::{
     collections::{BTreeMap, BTreeSet, VecDeque},
@@ -25,8 +25,8 @@ const MOST_STATEMENTS: usize = 25;
 /// <https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_TransactWriteItems.html>
 const TOKEN_LIFE_MS: u64 = 10 * 60 * 1000;
 
-/// The tokens of recent transactions, with their writes. The SDK repeats a transaction with the same token if its
-/// response was lost, and it must not be carried out again.
+/// The tokens of recent transactions, with their writes. If a transaction's response was lost, the SDK repeats the
+/// transaction with the same token, and it must not be carried out again.
 #[derive(Debug, Default)]
 pub(super) struct Tokens {
     writes: BTreeMap<String, Value>,
@@ -50,7 +50,7 @@ impl Tokens {
     }
 }
 
-/// Answers `TransactWriteItems`.
+/// Handles `TransactWriteItems`.
 pub(super) fn transaction(
     store: &mut Store,
     tokens: &mut Tokens,
@@ -105,7 +105,7 @@ pub(super) fn transaction(
     Ok(json!({}))
 }
 
-/// A write in a transaction.
+/// Reads one write of a transaction.
 fn read_part<'a>(schema: &Schema, part: &'a Value) -> Checked<Write<'a>> {
     let part = Request::of(part, &["Put", "Update", "Delete"])?;
     let mut kinds = part.0.iter().filter(|(_, write)| !write.is_null());
@@ -119,7 +119,7 @@ fn read_part<'a>(schema: &Schema, part: &'a Value) -> Checked<Write<'a>> {
     }
 }
 
-/// Answers `BatchExecuteStatement`. Each statement has its own outcome.
+/// Handles `BatchExecuteStatement`. Each statement has its own outcome.
 pub(super) fn statements(
     store: &mut Store,
     request: &Value,
@@ -131,7 +131,7 @@ pub(super) fn statements(
     if statements.is_empty() || statements.len() > MOST_STATEMENTS {
         return Err(Invalid(format!("a batch has between 1 and {MOST_STATEMENTS} statements")).into());
     }
-    // The statements borrow names from the schema while the store changes.
+    // The statements borrow names from the schema while the store is changing.
     let schema = Arc::clone(&store.schema);
     let statements: Vec<_> = statements.iter().map(|statement| Statement::read(&schema, statement)).collect();
     let mut keys = BTreeSet::new();

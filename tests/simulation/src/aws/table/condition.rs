@@ -1,4 +1,4 @@
-//! Conditions: of writes, of queries, and of statements.
+//! Conditions on writes, in queries, and in statements.
 
 use std::cmp::Ordering;
 
@@ -11,7 +11,7 @@ use super::{
     value::{self, Path},
 };
 
-/// A condition on an item.
+/// A condition that an item may meet.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Condition<'a> {
     Is(Path<'a>, Comparison, &'a Value),
@@ -33,7 +33,7 @@ pub(super) enum Comparison {
 }
 
 impl<'a> Condition<'a> {
-    /// Reads a whole condition, in the spelling of expressions or of PartiQL.
+    /// Reads a whole condition, in the syntax of expressions or of PartiQL.
     pub fn read(parser: &mut Parser<'a, '_>) -> Checked<Self> {
         Self::several(parser, "OR", Self::Any, |parser| Self::several(parser, "AND", Self::All, Self::one))
     }
@@ -130,7 +130,7 @@ impl<'a> Condition<'a> {
         }
     }
 
-    /// The conditions that must all hold.
+    /// The conditions that must all be met.
     pub fn parts(self) -> Vec<Self> {
         match self {
             Self::All(conditions) => conditions.into_iter().flat_map(Self::parts).collect(),
@@ -152,7 +152,7 @@ impl<'a> Condition<'a> {
         }
     }
 
-    /// The string, as a value, that this condition requires a top-level attribute to have.
+    /// The string, as an attribute value, that this condition requires a top-level attribute to have.
     pub fn demanded(&self, attribute: &str) -> Option<&'a Value> {
         match self {
             Self::Is(path, Comparison::Equal, value) if path.root == attribute && path.steps.is_empty() => {

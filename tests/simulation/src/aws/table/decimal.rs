@@ -1,4 +1,4 @@
-//! DynamoDB's numbers: decimals of at most 38 digits.
+//! DynamoDB's numbers, which are decimals with at most 38 digits.
 //! <https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/HowItWorks.NamingRulesDataTypes.html>
 
 use std::{cmp::Ordering, fmt};
@@ -70,8 +70,8 @@ impl Ord for Decimal {
             let order = self.magnitude().cmp(&other.magnitude());
             if self.digits < 0 { order.reverse() } else { order }
         };
-        // If the magnitudes are equal, the exponents differ by no more than the number of digits, so the product has at
-        // most 38 digits.
+        // If the magnitudes are equal, the exponents differ by at most the number of digits, so the product has at most
+        // 38 digits.
         let by_digits = || {
             let shift = self.exponent.abs_diff(other.exponent);
             let (one, another) = (self.exponent > other.exponent, other.exponent > self.exponent);
@@ -91,7 +91,7 @@ impl PartialOrd for Decimal {
     }
 }
 
-/// The number as DynamoDB returns it: without an exponent and without superfluous zeros.
+/// Formats the number as DynamoDB returns it, without an exponent or superfluous zeros.
 impl fmt::Display for Decimal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let sign = if self.digits < 0 { "-" } else { "" };
@@ -109,14 +109,15 @@ impl fmt::Display for Decimal {
     }
 }
 
-/// Whether a string is a small whole number as DynamoDB returns it. Nearly all numbers are.
+/// Whether a string is a small whole number in the format in which DynamoDB returns it. Nearly all numbers are in this
+/// format.
 pub(super) fn is_plain(text: &str) -> bool {
     let digits = text.strip_prefix('-').unwrap_or(text);
     let is_small = (1..=18).contains(&digits.len()) && digits.bytes().all(|digit| digit.is_ascii_digit());
     is_small && (!digits.starts_with('0') || text == "0")
 }
 
-/// The order of two numbers; `None` if one of them is not a number.
+/// The order of two numbers; `None` if either is not a number.
 pub(super) fn order(one: &str, other: &str) -> Option<Ordering> {
     if is_plain(one) && is_plain(other) {
         return Some(one.parse::<i64>().ok()?.cmp(&other.parse().ok()?));

@@ -1,5 +1,5 @@
 //! A simulated DynamoDB table. Its responses depend only on the requests, the given time, and the faults and delays
-//! chosen by the caller. It supports the operations and expressions that the service uses, and refuses all others.
+//! that the caller chooses. It supports the operations and expressions that the service uses, and refuses all others.
 
 mod batches;
 mod condition;
@@ -31,17 +31,17 @@ pub use schema::{Index, Projection, Schema};
 use batches::Tokens;
 use store::Store;
 
-/// An item: its attributes, each with a value in DynamoDB's JSON. An item's versions share equal values, because all of
-/// a run's versions are kept.
+/// An item: its attributes, each with a value in DynamoDB's JSON format. Since all of a run's versions are kept, an
+/// item's versions share equal values.
 pub type Item = BTreeMap<Arc<str>, Arc<Value>>;
 
 /// An item's partition key and sort key.
 pub type ItemKey = (String, String);
 
-/// A copy of the items, which writes reach later.
+/// A copy of the items, which writes reach with a delay.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Copy {
-    /// The copy that eventually consistent reads of the table see.
+    /// The copy that eventually consistent reads of the table use.
     Replica,
     /// An index.
     Index,
@@ -49,19 +49,19 @@ pub enum Copy {
 
 /// The faults and delays, which the caller chooses, for example from a seed.
 pub trait Conditions {
-    /// Whether this item's partition currently accepts no requests. For a query, and for an index that a write changes,
-    /// the key is the partition with an empty sort key; for a scan, both are empty.
+    /// Whether the partition of this item currently refuses all requests. For a query, and for an index that a write
+    /// changes, the key is the partition with an empty sort key; for a scan, both are empty.
     fn throttles(&mut self, key: &ItemKey, index: Option<&str>, write: bool) -> bool;
 
-    /// Whether a transaction with one of these items is in progress. Asked once for a transaction, and for each other
-    /// write.
+    /// Whether a transaction that includes one of these items is in progress. Called once for a transaction, and once
+    /// for each other write.
     fn conflicts(&mut self, keys: &[ItemKey]) -> bool;
 
     /// Whether a batch leaves the next item unprocessed, or a page of a query or a scan ends before it.
     fn leaves_out(&mut self) -> bool;
 
-    /// How many milliseconds pass until a write is visible in a copy. Asked for each index that has the item before or
-    /// after the write.
+    /// The number of milliseconds until a write is visible in a copy. Called for each index that contains the item
+    /// before or after the write.
     fn lag(&mut self, copy: Copy) -> u64;
 }
 
@@ -89,7 +89,7 @@ impl Table {
         Self { store: Store::new(schema), tokens: Tokens::default() }
     }
 
-    /// Carries out a request, given as JSON, at a time in milliseconds, which must not decrease from call to call.
+    /// Handles a request, given as JSON, at a time in milliseconds that must not decrease between calls.
     pub fn call(
         &mut self,
         operation: &str,
@@ -112,7 +112,7 @@ impl Table {
     }
 
     /// The items that a request names, in order, and a short label for its effect on them, such as
-    /// `BatchExecuteStatement UPDATE DLV/HEAD`. A query names its partition, with an empty sort key.
+    /// `BatchExecuteStatement UPDATE DLV/HEAD`. A query names its partition with an empty sort key.
     pub fn touched(operation: &str, request: &Value) -> (String, Vec<ItemKey>) {
         touched::touched(operation, request)
     }
@@ -127,13 +127,13 @@ impl Table {
         self.store.rows.iter().filter_map(|(key, row)| Some((key, row.present()?.item.as_ref())))
     }
 
-    /// All writes that were carried out, in order, except forgotten ones.
+    /// All writes that were carried out, in order, except those that were forgotten.
     pub fn versions(&self) -> &[Version] {
         &self.store.log
     }
 
-    /// Removes items that expired more than this many milliseconds ago. DynamoDB does so within days. The removal
-    /// becomes visible everywhere as soon as the item's earlier writes do.
+    /// Removes items that expired more than this many milliseconds ago. DynamoDB removes them within days. The removal
+    /// becomes visible everywhere as soon as the item's earlier writes are.
     pub fn remove_expired(&mut self, now: u64, older_than: u64) {
         self.store.settle_due(now);
         let attribute = self.store.schema.expiry.as_str();
@@ -147,7 +147,7 @@ impl Table {
         }
     }
 
-    /// Drops the writes before this time from [`Self::versions`]. No reader needs them.
+    /// Drops writes from before this time from [`Self::versions`]. No reader needs these writes.
     pub fn forget_before(&mut self, at: u64) {
         let forgotten = self.store.log.partition_point(|version| version.at < at);
         self.store.log.drain(..forgotten);

@@ -17,7 +17,7 @@ use super::{
     value::{item_size, object},
 };
 
-/// DynamoDB's limit on the items read for a page.
+/// DynamoDB's limit on the size of the items read for a page, in bytes.
 const LARGEST_PAGE: usize = 1024 * 1024;
 
 const NAMES: &str = "ExpressionAttributeNames";
@@ -35,7 +35,7 @@ struct PageRequest<'a> {
 
 type Found<'s> = (&'s ItemKey, &'s Stored);
 
-/// Answers `Query`.
+/// Handles `Query`.
 pub(super) fn query(
     store: &Store,
     request: &Value,
@@ -87,7 +87,7 @@ pub(super) fn query(
     Ok(page.answer(store, found, conditions))
 }
 
-/// Carries out `Scan`, in key order.
+/// Handles `Scan`, in key order.
 pub(super) fn scan(
     store: &Store,
     request: &Value,
@@ -136,7 +136,7 @@ impl<'a> PageRequest<'a> {
         Ok(Self { index, view, filter, attributes, limit, counts })
     }
 
-    /// A position's sort key and item key.
+    /// The sort key and the item key of a position.
     fn start(&self, store: &Store, start: &Value) -> Checked<(String, ItemKey)> {
         let wrong = || Invalid(format!("The provided starting key is invalid: {start}"));
         let members = start.as_object().ok_or_else(wrong)?;
@@ -148,7 +148,7 @@ impl<'a> PageRequest<'a> {
         Ok((sort.to_owned(), key))
     }
 
-    /// The items of a range, in order, after or before a position.
+    /// The items in a range, in order, that come after or before a position.
     fn in_range<'s>(
         &self,
         store: &'s Store,
@@ -184,7 +184,7 @@ impl<'a> PageRequest<'a> {
         if forward { Box::new(found) } else { Box::new(found.rev()) }
     }
 
-    /// The page of these items.
+    /// The response with a page of these items.
     fn answer<'s>(
         &self,
         store: &Store,
@@ -219,7 +219,7 @@ impl<'a> PageRequest<'a> {
                     items.push(self.shown(&item));
                 }
             }
-            // DynamoDB does not look for another item, so the next page may be empty.
+            // DynamoDB does not check whether another item follows, so the next page may be empty.
             if scanned == self.limit {
                 has_more = true;
                 break;
@@ -258,7 +258,7 @@ impl<'a> PageRequest<'a> {
     }
 }
 
-/// The bounds of a range after or before a position; `None` if the range is empty, since maps reject empty ranges.
+/// The bounds of the range after or before a position; `None` if the range is empty, since maps reject empty ranges.
 fn bounds<T: Ord>(after: Option<T>, before: Option<T>, from: Option<T>, to: Option<T>) -> Option<(Bound<T>, Bound<T>)> {
     let lower = match (after, from) {
         (Some(after), _) => Bound::Excluded(after),
@@ -272,7 +272,7 @@ fn bounds<T: Ord>(after: Option<T>, before: Option<T>, from: Option<T>, to: Opti
     (!is_empty).then_some((lower, upper))
 }
 
-/// Top-level attributes that the table or the index has.
+/// The requested top-level attributes, which must be in the table or the index.
 fn projection<'a>(store: &Store, index: Option<&Index>, parser: &mut Parser<'a, '_>) -> Checked<Vec<&'a str>> {
     let mut attributes = Vec::new();
     loop {

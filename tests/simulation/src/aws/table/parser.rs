@@ -1,4 +1,4 @@
-//! Tokens, paths and values of DynamoDB's expressions and of PartiQL, which spell them differently.
+//! The tokens, paths and values in DynamoDB's expressions and in PartiQL, whose syntax differs.
 
 use serde_json::{Map, Value};
 
@@ -7,7 +7,7 @@ use super::{
     value::{Path, Step},
 };
 
-/// The names and values that one request's expressions may use. DynamoDB refuses a request with an unused one.
+/// The names and values that a request's expressions may use. DynamoDB refuses a request if one of them is unused.
 #[derive(Debug, Default)]
 pub(super) struct Placeholders<'a> {
     names: Option<&'a Map<String, Value>>,
@@ -18,7 +18,7 @@ pub(super) struct Placeholders<'a> {
 }
 
 impl<'a> Placeholders<'a> {
-    /// The placeholders of a call or a part of a transaction.
+    /// The placeholders in a call, or in a part of a transaction.
     pub fn of(request: &'a Map<String, Value>) -> Checked<Self> {
         let map = |member: &'static str| match request.get(member) {
             None | Some(Value::Null) => Ok(None),
@@ -29,7 +29,7 @@ impl<'a> Placeholders<'a> {
         Ok(Self { names, values: map("ExpressionAttributeValues")?, ..Self::default() })
     }
 
-    /// A statement's parameters, in the order of its question marks.
+    /// A statement's parameters, in the order of the question marks.
     pub fn parameters(parameters: &'a [Value]) -> Self {
         Self { parameters, ..Self::default() }
     }
@@ -58,7 +58,7 @@ impl<'a> Placeholders<'a> {
         value.ok_or_else(|| Invalid("Number of parameters in request and statement don't match.".to_owned()))
     }
 
-    /// Checks that the request's expressions used every name, value and parameter.
+    /// Checks that the request's expressions have used every name, value and parameter.
     pub fn finish(self) -> Checked<()> {
         let mut all = self.names.into_iter().chain(self.values).flat_map(Map::keys);
         if let Some(unused) = all.find(|name| !self.used.contains(&name.as_str())) {
@@ -71,16 +71,16 @@ impl<'a> Placeholders<'a> {
     }
 }
 
-/// A token.
+/// A token in an expression or a statement.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Token<'a> {
-    /// A keyword, a bare or replaced name, a replaced value, or a number.
+    /// A keyword, a bare name, a name or value behind a placeholder, or a number.
     Word(&'a str),
     /// A name in double quotes.
     Quoted(&'a str),
     /// A string in single quotes.
     Literal(&'a str),
-    /// An operator or a punctuation mark.
+    /// An operator or punctuation mark.
     Sign(&'a str),
     /// The end of the text.
     End,
@@ -135,7 +135,7 @@ impl<'a, 'p> Parser<'a, 'p> {
         Ok(token)
     }
 
-    /// Reads the token if it is the next one.
+    /// Consumes the token if it is the next one; returns whether it was.
     pub fn takes(&mut self, token: Token<'_>) -> Checked<bool> {
         let (next, rest) = self.split()?;
         let is_next = next == token;
@@ -145,12 +145,12 @@ impl<'a, 'p> Parser<'a, 'p> {
         Ok(is_next)
     }
 
-    /// Reads these words, which must be next.
+    /// Consumes these words, which must come next.
     pub fn words(&mut self, words: &[&str]) -> Checked<()> {
         words.iter().try_for_each(|word| self.expect(Token::Word(word)))
     }
 
-    /// Reads this sign, which must be next.
+    /// Consumes this sign, which must come next.
     pub fn sign(&mut self, sign: &str) -> Checked<()> {
         self.expect(Token::Sign(sign))
     }
@@ -197,7 +197,7 @@ impl<'a, 'p> Parser<'a, 'p> {
         }
     }
 
-    /// The error at the current position.
+    /// The error for the current position.
     pub fn unknown(&self, what: &str) -> Invalid {
         Invalid::unknown(what, format_args!("before `{}` in `{}`", self.rest, self.text))
     }

@@ -1,4 +1,4 @@
-//! The key condition of a query: a partition, and a range of its sort key.
+//! A query's key condition: a partition, and a range of sort keys.
 
 use super::{
     condition::{Comparison, Condition},
@@ -6,9 +6,9 @@ use super::{
     value::text,
 };
 
-/// The partition and the sort keys that a query reads: from the first string (inclusive) to the second (exclusive).
-/// Every form of a condition is such a range, because a string with a zero byte appended is the next one after the
-/// string.
+/// The partition and the sort keys that a query reads, from the first string (inclusive) to the second (exclusive).
+/// Every form of condition is such a range, because the next string after a string is the same string with a zero byte
+/// appended.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Range<'a> {
     pub partition: &'a str,
@@ -17,7 +17,7 @@ pub(super) struct Range<'a> {
 }
 
 impl<'a> Range<'a> {
-    /// The range of a condition on these two attributes.
+    /// The range that a condition on these two attributes describes.
     pub fn of(condition: Condition<'a>, partition: &str, sort: &str) -> Checked<Self> {
         let mut parts = condition.parts();
         let position = parts.iter().position(|part| part.demanded(partition).is_some());
@@ -71,7 +71,7 @@ fn bounds(condition: &Condition<'_>, sort: &str) -> Checked<(String, Option<Stri
     })
 }
 
-/// The next string after a string.
+/// The next string after this one.
 fn after(text: &str) -> String {
     format!("{text}\0")
 }

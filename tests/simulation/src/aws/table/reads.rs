@@ -1,4 +1,4 @@
-//! Reads of items by their keys.
+//! Reading items by key.
 
 use std::collections::BTreeSet;
 
@@ -12,11 +12,11 @@ use super::{
     value::object,
 };
 
-/// DynamoDB's limits on a batch.
+/// DynamoDB's limits on a batch: the number of keys, and the size of the items in bytes.
 const MOST_KEYS: usize = 100;
 const LARGEST_BATCH: usize = 16 * 1024 * 1024;
 
-/// Answers `GetItem`.
+/// Handles `GetItem`.
 pub(super) fn get(store: &Store, request: &Value, now: u64, conditions: &mut dyn Conditions) -> Result<Value, Refusal> {
     let request = Request::of(request, &["TableName", "Key", "ConsistentRead"])?;
     request.needed("TableName")?;
@@ -28,7 +28,7 @@ pub(super) fn get(store: &Store, request: &Value, now: u64, conditions: &mut dyn
     Ok(found.map_or_else(|| json!({}), |found| json!({ "Item": object(&found.item) })))
 }
 
-/// Answers `BatchGetItem`.
+/// Handles `BatchGetItem`.
 pub(super) fn batch_get(
     store: &Store,
     request: &Value,
@@ -80,7 +80,7 @@ pub(super) fn batch_get(
     Ok(response)
 }
 
-/// The copy of the items that a read of the table sees.
+/// The copy of the items that a read of the table uses.
 pub(super) fn view(request: Request<'_>) -> Result<View, Invalid> {
     Ok(if request.flag("ConsistentRead")? == Some(true) { View::Present } else { View::Replica })
 }

@@ -7,31 +7,31 @@ use serde_json::{Value, json};
 
 use super::{Item, value::object};
 
-/// An error response.
+/// A response that reports an error.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Refusal {
     /// The HTTP status.
     pub status: u16,
-    /// The body, with the kind of the error as `__type`.
+    /// The body, with the kind of error as `__type`.
     pub body: Value,
 }
 
-/// A malformed request, or one outside the simulated part of DynamoDB.
+/// A malformed request, or a request for something that the simulated table does not support.
 #[derive(Debug)]
 pub(super) struct Invalid(pub String);
 
 pub(super) type Checked<T> = Result<T, Invalid>;
 
-/// Why DynamoDB did not carry out a well-formed write of one item.
+/// Why DynamoDB did not perform a well-formed write of one item.
 #[derive(Debug)]
 pub(super) enum Fault {
-    /// The condition did not hold. Contains the item if the request asked for it and it exists.
+    /// The condition was not met. Contains the item if it exists and the request asked for it.
     Lost(Option<Arc<Item>>),
-    /// The partition currently accepts no requests.
+    /// The partition currently refuses all requests.
     Throttled,
-    /// A transaction with the same item is in progress.
+    /// A transaction that includes the item is in progress.
     Conflict,
-    /// The write does not fit the item.
+    /// The write is not valid for the item.
     Invalid(String),
 }
 
@@ -58,7 +58,7 @@ impl Refusal {
         Self::of("ThrottlingException", Fault::Throttled.message())
     }
 
-    /// The error for a batch if no item could be read.
+    /// The error for a batch in which no item could be read.
     /// <https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_BatchGetItem.html>
     pub(super) fn nothing_read() -> Self {
         Self::of("ProvisionedThroughputExceededException", Fault::Throttled.message())
@@ -80,7 +80,7 @@ impl Refusal {
 }
 
 impl Fault {
-    /// The code in a transaction's reasons, and in the errors of a batch of statements.
+    /// The code that identifies the fault in a transaction's reasons and in the errors of a batch of statements.
     fn code(&self) -> &'static str {
         match self {
             Self::Lost(_) => "ConditionalCheckFailed",
@@ -102,7 +102,7 @@ impl Fault {
         }
     }
 
-    /// The error as a transaction's reason, or as a statement's error.
+    /// The fault as a transaction's reason, or as a statement's error.
     pub fn reason(&self) -> Value {
         let mut reason = json!({ "Code": self.code(), "Message": self.message() });
         if let Self::Lost(Some(item)) = self {
@@ -124,7 +124,7 @@ impl From<Invalid> for Fault {
     }
 }
 
-/// The error for a single write.
+/// The response for a single write.
 impl From<Fault> for Refusal {
     fn from(fault: Fault) -> Self {
         let kind = match &fault {

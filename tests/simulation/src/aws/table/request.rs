@@ -1,4 +1,4 @@
-//! The members of requests.
+//! Access to the members of requests.
 
 use serde_json::{Map, Value};
 
@@ -8,12 +8,12 @@ use super::{
     refusal::{Checked, Invalid},
 };
 
-/// A request, or a part of one, whose members are all known.
+/// A request, or a part of one, in which all members are known.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Request<'a>(pub &'a Map<String, Value>);
 
 impl<'a> Request<'a> {
-    /// A request that has only these members.
+    /// A request that may have only these members.
     pub fn of(value: &'a Value, known: &[&str]) -> Checked<Self> {
         let members = value.as_object().ok_or_else(|| Invalid(format!("a request must be an object: {value}")))?;
         match members.iter().find(|(name, value)| !value.is_null() && !known.contains(&name.as_str())) {
@@ -42,7 +42,7 @@ impl<'a> Request<'a> {
         self.member(name).map(|value| value.as_str().ok_or_else(|| wrong(name))).transpose()
     }
 
-    /// The string in a member that has only these values.
+    /// The string in a member that may have only these values.
     pub fn one_of(self, name: &str, known: &[&str]) -> Checked<Option<&'a str>> {
         match self.text(name)? {
             Some(other) if !known.contains(&other) => Err(Invalid::unknown(name, other)),

@@ -16,45 +16,45 @@ const LARGEST_ITEM: usize = 400 * 1024;
 const LONGEST_PARTITION: usize = 2048;
 const LONGEST_SORT: usize = 1024;
 
-/// The table's keys and indexes. All keys are strings.
+/// The keys and indexes of a table. All keys are strings.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Schema {
-    /// The attribute of the partition key.
+    /// The attribute that is the partition key.
     pub partition: String,
-    /// The attribute of the sort key.
+    /// The attribute that is the sort key.
     pub sort: String,
     /// The global secondary indexes.
     pub indexes: Vec<Index>,
-    /// The attribute with an item's expiry, in seconds since 1970; empty if items do not expire.
+    /// The attribute that holds an item's expiry in seconds since 1970; empty if items do not expire.
     pub expiry: String,
 }
 
 /// A global secondary index.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Index {
-    /// The name in queries.
+    /// The name that queries use.
     pub name: String,
-    /// The attribute of the partition key.
+    /// The attribute that is the partition key.
     pub partition: String,
-    /// The attribute of the sort key.
+    /// The attribute that is the sort key.
     pub sort: String,
-    /// The attributes in the index.
+    /// The attributes that the index contains.
     pub projection: Projection,
 }
 
-/// Which of an item's attributes an index has.
+/// The attributes of an item that an index contains.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Projection {
     /// All attributes.
     All,
-    /// The keys of the index and of the table.
+    /// The keys of the index and the table.
     KeysOnly,
-    /// The keys, and these attributes.
+    /// The keys and these attributes.
     Include(Vec<String>),
 }
 
 impl Schema {
-    /// The schema of a table with this definition, which has the form of a `CreateTable` request.
+    /// The schema of a table with this definition, which has the format of a `CreateTable` request.
     pub fn of(definition: &Value, expiry: Option<&str>) -> Self {
         let indexes = definition["GlobalSecondaryIndexes"].as_array().into_iter().flatten();
         Self {
@@ -65,7 +65,7 @@ impl Schema {
         }
     }
 
-    /// The key with these members, and no others.
+    /// The key that consists of exactly these members.
     pub(super) fn key(&self, members: &Value) -> Checked<ItemKey> {
         match members.as_object() {
             Some(members) if members.len() == 2 => self.key_of(|name| members.get(name)),
@@ -73,7 +73,7 @@ impl Schema {
         }
     }
 
-    /// The key of an item, which has other members as well.
+    /// The key of an item, which also has other members.
     pub(super) fn key_of<'v>(&self, member: impl Fn(&str) -> Option<&'v Value>) -> Checked<ItemKey> {
         let part = |name: &str, longest: usize| {
             let part = member(name).and_then(text).filter(|part| (1..=longest).contains(&part.len()));
@@ -82,19 +82,19 @@ impl Schema {
         Ok((part(&self.partition, LONGEST_PARTITION)?, part(&self.sort, LONGEST_SORT)?))
     }
 
-    /// A key's attributes.
+    /// The attributes of a key.
     pub(super) fn key_item(&self, (partition, sort): &ItemKey) -> Item {
         [(&self.partition, partition), (&self.sort, sort)]
             .map(|(name, part)| (name.as_str().into(), Arc::new(json!({ "S": part }))))
             .into()
     }
 
-    /// An item in a request, as the table stores it, with its key.
+    /// An item from a request in the form in which the table stores it, with its key.
     pub(super) fn whole_item(&self, members: &Map<String, Value>) -> Checked<(ItemKey, Item)> {
         Ok((self.key_of(|name| members.get(name))?, stored_item(members)?))
     }
 
-    /// Checks an item before it is written: its size, and its keys in indexes, which must be strings if present.
+    /// Checks an item before it is written: its size, and its index keys, which must be strings if present.
     pub(super) fn check(&self, item: &Item) -> Checked<()> {
         if item_size(item) > LARGEST_ITEM {
             return Err(Invalid("Item size has exceeded the maximum allowed size".to_owned()));
@@ -121,13 +121,13 @@ impl Schema {
         position.ok_or_else(|| Invalid(format!("The table does not have the specified index: {name}")))
     }
 
-    /// Which of an item's attributes this index has.
+    /// The attributes of an item that this index contains.
     pub(super) fn projected(&self, index: &Index, item: &Item) -> Item {
         let has = |name: &str| index.projection == Projection::All || self.has(index, name);
         item.iter().filter(|(name, _)| has(name)).map(|(name, value)| (name.clone(), value.clone())).collect()
     }
 
-    /// Whether an index has this attribute, if it does not have all.
+    /// Whether an index contains this attribute, if it does not contain all.
     pub(super) fn has(&self, index: &Index, name: &str) -> bool {
         let included = match &index.projection {
             Projection::Include(included) => included.as_slice(),
@@ -156,7 +156,7 @@ impl Index {
         }
     }
 
-    /// An item's keys in this index; `None` if the index does not have the item.
+    /// An item's keys in this index; `None` if the index does not contain the item.
     pub(super) fn entry<'i>(&self, item: &'i Item) -> Option<(&'i str, &'i str)> {
         Some((text(item.get(self.partition.as_str())?)?, text(item.get(self.sort.as_str())?)?))
     }

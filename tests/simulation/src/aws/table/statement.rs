@@ -1,4 +1,4 @@
-//! Statements in PartiQL: those that insert or update one item.
+//! PartiQL statements that insert or update one item.
 //! <https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/ql-reference.html>
 
 use std::sync::Arc;
@@ -21,7 +21,7 @@ use super::{
 pub(super) struct Statement<'a> {
     pub table: &'a str,
     pub write: Write<'a>,
-    /// Whether the response contains the updated item.
+    /// Whether the response includes the updated item.
     pub returns_new: bool,
 }
 
@@ -91,7 +91,7 @@ impl<'a> Statement<'a> {
             let part = if name == schema.partition { partition } else { sort };
             Some(part)
         })?;
-        // Unlike the operation of that name, an update changes only an existing item.
+        // Unlike the operation `UpdateItem`, the statement changes only an existing item.
         conditions.push(Condition::Present(Path { root: &schema.partition, steps: Vec::new() }));
         let returns_new = parser.takes(Token::Word("RETURNING"))?;
         if returns_new {
@@ -103,7 +103,7 @@ impl<'a> Statement<'a> {
         Ok(Self { table, write, returns_new })
     }
 
-    /// Whether the statement inserts an item, in which case the error is different if the item exists.
+    /// Whether the statement inserts an item; if so, the error is different when the item exists.
     pub fn inserts(&self) -> bool {
         matches!(self.write.change, Change::Put(_))
     }

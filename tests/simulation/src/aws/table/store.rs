@@ -1,4 +1,4 @@
-//! The items with their recent versions, since a reader of a copy may not yet see the last one.
+//! The items with their recent versions, since someone who reads a copy may not see the latest version yet.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -7,10 +7,10 @@ use std::{
 
 use super::{Conditions, Copy, Item, ItemKey, Version, schema::Schema, value::item_size};
 
-/// The position of the replica among an item's copies. The indexes follow it.
+/// The index of the replica among an item's copies. The indexes come after it.
 const REPLICA: usize = 0;
 
-/// The copy of the items that a read sees.
+/// The copy of the items that a read uses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum View {
     Present,
@@ -18,19 +18,19 @@ pub(super) enum View {
     Index(usize),
 }
 
-/// All items. An item's earlier versions are kept until every copy has a later one.
+/// All items of the table. An item's earlier versions are kept until every copy has a later one.
 #[derive(Debug)]
 pub(super) struct Store {
     pub schema: Arc<Schema>,
     pub rows: BTreeMap<ItemKey, Row>,
     /// The items that may be in each index, by partition: those with a kept version that has these keys.
     pub candidates: Vec<BTreeMap<String, BTreeSet<(String, ItemKey)>>>,
-    /// The items with an outdated copy, by when all copies will have the last version.
+    /// The items with an outdated copy, ordered by the time at which all copies will have the latest version.
     unsettled: BTreeSet<(u64, ItemKey)>,
     pub log: Vec<Version>,
 }
 
-/// An item's kept versions. The last one is the current state.
+/// The versions of an item that are kept. The last one is the current state.
 #[derive(Debug, Default)]
 pub(super) struct Row {
     kept: Vec<Kept>,
@@ -39,11 +39,11 @@ pub(super) struct Row {
 #[derive(Debug)]
 struct Kept {
     stored: Option<Stored>,
-    /// When each copy gets this version. Empty once all copies have it.
+    /// When each copy receives this version. Empty once all copies have it.
     visible: Vec<u64>,
 }
 
-/// An item with its size, which limits pages.
+/// An item with its size, which counts towards the size of a page.
 #[derive(Debug, Clone)]
 pub(super) struct Stored {
     pub item: Arc<Item>,
@@ -65,7 +65,7 @@ impl Row {
         self.kept.last()?.stored.as_ref()
     }
 
-    /// The item's version in this view; `None` if it does not exist there.
+    /// The version of an item that this view shows; `None` if the view does not show the item.
     pub fn seen(&self, view: View, now: u64) -> Option<&Stored> {
         let copy = match view {
             View::Present => return self.present(),
@@ -96,7 +96,8 @@ impl Store {
         self.rows.get(key)?.seen(view, now)
     }
 
-    /// Writes a version of an item, or its removal. `None` for the conditions makes it visible everywhere at once.
+    /// Writes a version of an item, or removes the item. Without `conditions`, the write is visible everywhere
+    /// immediately.
     pub fn write(&mut self, key: ItemKey, item: Option<Arc<Item>>, now: u64, conditions: Option<&mut dyn Conditions>) {
         let row = self.rows.entry(key.clone()).or_default();
         let last = row.kept.last();
@@ -134,7 +135,7 @@ impl Store {
         }
     }
 
-    /// Drops the versions that no reader can see any longer.
+    /// Drops the versions that no reader can see any more.
     pub fn settle_due(&mut self, now: u64) {
         while self.unsettled.first().is_some_and(|(due, _)| *due <= now) {
             if let Some((_, key)) = self.unsettled.pop_first() {
@@ -175,7 +176,7 @@ impl Store {
 
 #[cfg(test)]
 impl Store {
-    /// The number of versions and index entries kept.
+    /// The number of versions and of index entries that are kept.
     pub fn kept(&self) -> (usize, usize) {
         let entries = self.candidates.iter().flat_map(BTreeMap::values).map(BTreeSet::len).sum();
         (self.rows.values().map(|row| row.kept.len()).sum(), entries)

@@ -1,4 +1,4 @@
-//! The items that a request names, and a short label for its effect on them, for the coverage tables.
+//! The items that a request names, with a short label for its effect on them, for the coverage tables.
 
 use serde_json::Value;
 
@@ -12,11 +12,11 @@ use super::{
     value::text,
 };
 
-/// The attributes of the table's key, by the convention of the service.
+/// The attributes that form the table's key, by the service's convention.
 const PARTITION: &str = "pk";
 const SORT: &str = "sk";
 
-/// A request's label and its items. A query names its partition, with an empty sort key.
+/// A request's label and its items. A query names its partition with an empty sort key.
 pub(super) fn touched(operation: &str, request: &Value) -> (String, Vec<ItemKey>) {
     let mut parts = Vec::new();
     match operation {
@@ -50,7 +50,7 @@ pub(super) fn touched(operation: &str, request: &Value) -> (String, Vec<ItemKey>
         _ => {}
     }
     let mut labels: Vec<_> = parts.iter().map(|(verb, key)| format!("{verb}{}", kind(key))).collect();
-    // A batch contains its requests in no particular order, a transaction in the order in which the code lists them.
+    // A batch has no particular order; a transaction has the order in which the code lists its parts.
     if operation.starts_with("Batch") {
         labels.sort_unstable();
         labels.dedup();
@@ -59,7 +59,7 @@ pub(super) fn touched(operation: &str, request: &Value) -> (String, Vec<ItemKey>
     (label, parts.into_iter().map(|(_, key)| key).collect())
 }
 
-/// A query's label and its partition. In a query of the table, the sort keys are part of the label; in an index, they
+/// A query's label and its partition. In a query on the table, the sort keys are part of the label; in an index, they
 /// are nearly always times.
 fn queried(request: &Value) -> (String, Vec<ItemKey>) {
     let index = request["IndexName"].as_str();
@@ -84,11 +84,11 @@ fn key(members: &Value) -> ItemKey {
     (part(PARTITION), part(SORT))
 }
 
-/// The kind of an item: the partition key's prefix, and the letters with which the sort key begins.
+/// The kind of an item: the prefix of its partition key, and the letters with which its sort key begins.
 fn kind((partition, sort): &ItemKey) -> String {
     let partition = partition.split('#').next().unwrap_or_default();
     let sort = sort.split(|sign: char| sign == '#' || sign.is_ascii_digit()).next().unwrap_or_default();
-    // The sort key of a pointer to an application is the identifier; that of guesses and of a line is a hash.
+    // The sort key of a pointer to an application is the application's identifier; guesses and lines have a hash.
     let sort = if ["APPS", "GUESSES", "LINE"].contains(&partition) { "" } else { sort };
     if sort.is_empty() { partition.to_owned() } else { format!("{partition}/{sort}") }
 }

@@ -12,7 +12,7 @@ use super::{
     value::{Path, stored},
 };
 
-/// A change to one attribute, or to a part of it.
+/// A change to one attribute, or to part of it.
 #[derive(Debug, PartialEq)]
 pub(super) struct Action<'a> {
     pub path: Path<'a>,
@@ -52,7 +52,7 @@ pub(super) fn read_expression<'a>(parser: &mut Parser<'a, '_>) -> Checked<Vec<Ac
     distinct(actions)
 }
 
-/// Reads the changes of a statement, which writes a clause for each.
+/// Reads a statement's changes, each of which is a separate clause.
 pub(super) fn read_clauses<'a>(parser: &mut Parser<'a, '_>) -> Checked<Vec<Action<'a>>> {
     let mut actions = Vec::new();
     loop {
@@ -102,7 +102,7 @@ fn distinct(actions: Vec<Action<'_>>) -> Checked<Vec<Action<'_>>> {
     Ok(actions)
 }
 
-/// Makes these changes. Each one sees the item as it was before all of them.
+/// Applies these changes. Each change sees the item as it was before all of them.
 pub(super) fn apply(actions: &[Action<'_>], before: &Item) -> Checked<Item> {
     let mut item = before.clone();
     let mut removed = Vec::new();
@@ -122,7 +122,7 @@ pub(super) fn apply(actions: &[Action<'_>], before: &Item) -> Checked<Item> {
             Effect::Remove => removed.push(path),
         }
     }
-    // From the ends of the lists, so that the positions of the other elements stay valid.
+    // Remove elements from the ends of the lists first, so that the positions of the others stay valid.
     removed.sort_by_key(|path| Reverse(path.position().unwrap_or(usize::MAX)));
     removed.into_iter().try_for_each(|path| path.remove(&mut item))?;
     Ok(item)

@@ -1,4 +1,4 @@
-//! Attribute values in DynamoDB's JSON, how they are compared, and paths into them.
+//! Attribute values in DynamoDB's JSON format, comparisons between them, and paths into them.
 
 use std::{cmp::Ordering, sync::Arc};
 
@@ -13,7 +13,7 @@ use super::{
 /// DynamoDB's limit on the nesting of maps and lists.
 const MOST_LEVELS: u32 = 32;
 
-/// The path to an attribute, or to a part of it.
+/// The path to an attribute, or to part of it.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Path<'a> {
     pub root: &'a str,
@@ -31,7 +31,7 @@ pub(super) fn object(item: &Item) -> Value {
     Value::Object(item.iter().map(|(name, value)| (name.to_string(), Value::clone(value))).collect())
 }
 
-/// The type and the content of a value.
+/// A value's type and content.
 fn typed(value: &Value) -> Checked<(&str, &Value)> {
     let mut members = value.as_object().into_iter().flatten();
     match (members.next(), members.next()) {
@@ -40,7 +40,8 @@ fn typed(value: &Value) -> Checked<(&str, &Value)> {
     }
 }
 
-/// A value as the table stores it. Numbers become decimals without superfluous digits, as in DynamoDB.
+/// A value in the form in which the table stores it. As in DynamoDB, numbers become decimals without superfluous
+/// digits.
 pub(super) fn stored(value: &Value) -> Checked<Value> {
     stored_at(value, 0)
 }
@@ -50,7 +51,7 @@ fn stored_at(value: &Value, level: u32) -> Checked<Value> {
         return Err(Invalid("Nesting Levels have exceeded supported limits".to_owned()));
     }
     match typed(value)? {
-        // Bytes stay in base 64: they are compared for equality only.
+        // Bytes stay in Base64, since they are only compared for equality.
         ("S" | "B", Value::String(_)) | ("BOOL", Value::Bool(_)) | ("NULL", Value::Bool(true)) => Ok(value.clone()),
         ("N", Value::String(text)) if decimal::is_plain(text) => Ok(value.clone()),
         ("N", Value::String(text)) => match Decimal::read(text) {
@@ -70,12 +71,12 @@ fn stored_at(value: &Value, level: u32) -> Checked<Value> {
     }
 }
 
-/// An item as the table stores it.
+/// An item in the form in which the table stores it.
 pub(super) fn stored_item(members: &Map<String, Value>) -> Checked<Item> {
     members.iter().map(|(name, value)| Ok((name.as_str().into(), Arc::new(stored(value)?)))).collect()
 }
 
-/// A value's string; `None` for another type.
+/// The string in a value; `None` for another type.
 pub(super) fn text(value: &Value) -> Option<&str> {
     value.get("S")?.as_str()
 }
@@ -96,7 +97,7 @@ pub(super) fn equal(one: &Value, other: &Value) -> bool {
     }
 }
 
-/// The order of two strings or two numbers; `None` for other values.
+/// The order of two strings or two numbers; `None` for any other values.
 pub(super) fn compared(one: &Value, other: &Value) -> Option<Ordering> {
     let (kind, one) = typed(one).ok()?;
     ordered(kind, one, other.get(kind)?)
@@ -112,7 +113,7 @@ fn ordered(kind: &str, one: &Value, other: &Value) -> Option<Ordering> {
     }
 }
 
-/// An item's size, by DynamoDB's rules.
+/// An item's size according to DynamoDB's rules.
 /// <https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/CapacityUnitCalculations.html>
 pub(super) fn item_size(item: &Item) -> usize {
     item.iter().map(|(name, value)| name.len() + size(value)).sum()
@@ -140,7 +141,7 @@ impl Path<'_> {
         })
     }
 
-    /// Sets the value at this path. The map or list that contains it must exist. An element after a list's end is
+    /// Sets the value at this path. The map or list that contains it must exist. An element beyond a list's end is
     /// appended.
     pub fn set(&self, item: &mut Item, value: Value) -> Checked<()> {
         let Some(last) = self.steps.last() else {
@@ -185,7 +186,7 @@ impl Path<'_> {
         Ok(())
     }
 
-    /// The content of the map or list that contains the last step of this path.
+    /// The contents of the map or list that contains the last step of this path.
     fn parent<'i>(&self, item: &'i mut Item) -> Checked<&'i mut Value> {
         let content = |value: &'i mut Value, step: &Step<'_>| {
             value.get_mut(if matches!(step, Step::Member(_)) { "M" } else { "L" })
@@ -206,7 +207,7 @@ impl Path<'_> {
         found.ok_or_else(wrong_path)
     }
 
-    /// The position in a list at which this path ends.
+    /// The list position at which this path ends.
     pub fn position(&self) -> Option<usize> {
         match self.steps.last() {
             Some(Step::Element(position)) => Some(*position),
@@ -214,7 +215,7 @@ impl Path<'_> {
         }
     }
 
-    /// Whether one of two paths leads through the other.
+    /// Whether one of the paths leads through the other.
     pub fn overlaps(&self, other: &Self) -> bool {
         self.root == other.root && self.steps.iter().zip(&other.steps).all(|(one, other)| one == other)
     }

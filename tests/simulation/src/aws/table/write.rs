@@ -1,4 +1,4 @@
-//! Writes of one item: in a separate call, in a transaction, or in a batch of statements.
+//! Writing one item: in a separate call, in a transaction, or in a batch of statements.
 
 use std::{slice, sync::Arc};
 
@@ -20,13 +20,13 @@ const NAMES: &str = "ExpressionAttributeNames";
 const VALUES: &str = "ExpressionAttributeValues";
 const ON_LOSS: &str = "ReturnValuesOnConditionCheckFailure";
 
-/// A write of one item.
+/// A write that affects one item.
 #[derive(Debug)]
 pub(super) struct Write<'a> {
     pub key: ItemKey,
     pub change: Change<'a>,
     pub condition: Option<Condition<'a>>,
-    /// Whether the error of a failed condition contains the item.
+    /// Whether a failed condition's error contains the item.
     pub returns_lost: bool,
 }
 
@@ -37,12 +37,12 @@ pub(super) enum Change<'a> {
     Delete,
 }
 
-/// The item after a write that its condition and form permit.
+/// The item after a write that its condition and format permit.
 #[derive(Debug)]
 pub(super) struct Prepared {
     key: ItemKey,
     item: Option<Arc<Item>>,
-    /// Whether anything is written. Removing an item that does not exist writes nothing.
+    /// Whether the write changes anything. Removing an item that does not exist changes nothing.
     writes: bool,
 }
 
@@ -79,7 +79,7 @@ impl<'a> Write<'a> {
         Ok(Self { key, change, condition, returns_lost })
     }
 
-    /// The item after this write. Nothing is written yet.
+    /// Computes the item after this write, without writing it. Nothing is written yet.
     pub fn prepare(&self, store: &Store) -> Result<Prepared, Fault> {
         let before = store.present(&self.key);
         let item = before.map(Arc::as_ref);
@@ -100,7 +100,7 @@ impl<'a> Write<'a> {
         Ok(Prepared { key: self.key.clone(), writes: before.is_some() || after.is_some(), item: after })
     }
 
-    /// Carries out this write alone, and returns the item before and after it.
+    /// Performs this write alone, and returns the item before and after it.
     pub fn carry_out(
         &self,
         store: &mut Store,
@@ -147,7 +147,7 @@ impl Prepared {
     }
 }
 
-/// Answers `PutItem`, `UpdateItem` or `DeleteItem`.
+/// Handles `PutItem`, `UpdateItem` or `DeleteItem`.
 pub(super) fn single(
     store: &mut Store,
     operation: &str,
@@ -182,7 +182,7 @@ fn read<'a>(request: &'a Value, needed: &[&str], also: &[&str]) -> Checked<Reque
     Ok(request)
 }
 
-/// Whether the error of a failed condition contains the item.
+/// Whether a failed condition's error should contain the item.
 pub(super) fn returns_lost(request: Request<'_>) -> Checked<bool> {
     Ok(request.one_of(ON_LOSS, &["NONE", "ALL_OLD"])? == Some("ALL_OLD"))
 }

@@ -78,7 +78,7 @@ fn each_statement_has_its_own_outcome() {
     assert_eq!(table.item(&key("A", "HEAD")).map(|item| &item["n"]["N"]), Some(&json!("2")));
 }
 
-/// DynamoDB would act on any of these.
+/// DynamoDB would act on any of these members.
 #[test]
 fn unknown_parts_of_requests_are_refused_by_name() {
     let key = json!({ "pk": "A", "sk": "HEAD" });

@@ -1,4 +1,4 @@
-//! The simulated table compared with dynoxide.
+//! Comparing the simulated table with dynoxide.
 
 use dynoxide::{Database, DynoxideError};
 use serde_json::{Value, json};
@@ -8,14 +8,14 @@ use super::{
     Given, definition, request, table,
 };
 
-/// Both tables, which must answer every request identically.
+/// Both tables, which must respond to every request identically.
 pub(super) struct Both {
     played: Table,
     database: Database,
     differences: Vec<String>,
 }
 
-/// Fails with all differences at once.
+/// Dropping the tables fails the test with all differences together.
 impl Drop for Both {
     fn drop(&mut self) {
         assert!(self.differences.is_empty() || std::thread::panicking(), "{}", self.differences.join("\n"));
@@ -41,7 +41,7 @@ impl Both {
         Self { played: table(), database, differences: Vec::new() }
     }
 
-    /// Both tables' common response, without the parts in which they may differ.
+    /// The response of both tables, without the parts in which they may differ.
     pub fn answer(&mut self, operation: &str, request: &Value) -> Value {
         let played = self.played.call(operation, request, 1, &mut Given::default());
         let played = plain(operation, played.map_err(|Refusal { body, .. }| body));
@@ -67,7 +67,7 @@ impl Both {
         played
     }
 
-    /// The simulated table's answer to a request to which dynoxide is known to respond differently.
+    /// The simulated table's response to a request that dynoxide is known to handle differently.
     pub fn answer_apart(&mut self, operation: &str, request: &Value) -> Value {
         let played = self.answer(operation, request);
         let differences = self.take_differences();
@@ -75,12 +75,12 @@ impl Both {
         played
     }
 
-    /// The differences so far; these then do not fail the test.
+    /// The differences so far, which then no longer fail the test.
     pub fn take_differences(&mut self) -> Vec<String> {
         std::mem::take(&mut self.differences)
     }
 
-    /// Compares everything in the tables and in their indexes.
+    /// Compares everything in the tables and their indexes.
     pub fn compare(&mut self) {
         self.answer("Scan", &request(json!({ "ConsistentRead": true })));
         for (index, attribute, partition) in
@@ -97,7 +97,7 @@ impl Both {
     }
 }
 
-/// An answer without its messages, and with its unordered parts sorted.
+/// A response without its messages, and with its unordered parts sorted.
 fn plain(operation: &str, outcome: Result<Value, Value>) -> Value {
     let mut answer = match outcome {
         Ok(answer) => answer,
@@ -117,7 +117,7 @@ fn plain(operation: &str, outcome: Result<Value, Value>) -> Value {
         _ => None,
     };
     for response in answer.get_mut("Responses").and_then(Value::as_array_mut).into_iter().flatten() {
-        // dynoxide names the table of some invalid statements.
+        // For some invalid statements, dynoxide's response names the table.
         if response["Error"]["Code"] == "ValidationError" {
             response["TableName"].take();
         }
@@ -137,7 +137,7 @@ fn without_messages(answer: &mut Value) {
     }
 }
 
-/// A request with the placeholders of storage's expressions.
+/// A request with the placeholders that the expressions of the crate `storage` use.
 pub(super) fn with(mut members: Value, names: &[&str], values: Value) -> Value {
     if !names.is_empty() {
         let names = names.iter().enumerate().map(|(n, name)| (format!("#n{n}"), json!(name)));

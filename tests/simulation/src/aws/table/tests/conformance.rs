@@ -1,4 +1,4 @@
-//! The same requests to the simulated table and to dynoxide, whose answers are checked against DynamoDB.
+//! The same requests to the simulated table and to dynoxide, whose responses have been checked against DynamoDB.
 
 use serde_json::{Value, json};
 
@@ -183,7 +183,7 @@ fn queries_have_the_same_pages() {
     }
 }
 
-/// Reads all pages and their counts.
+/// Reads all pages, and their counts.
 fn pages(both: &mut Both, query: &Value) {
     let mut query = query.clone();
     for _ in 0..20 {

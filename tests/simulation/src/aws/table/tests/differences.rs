@@ -1,4 +1,4 @@
-//! Requests that DynamoDB refuses but dynoxide accepts. The service sends none of them; the simulated table refuses
+//! Requests that DynamoDB refuses but dynoxide accepts. The service sends no such requests; the simulated table refuses
 //! them, so that a test fails if it ever does.
 
 use serde_json::{Value, json};
@@ -16,7 +16,7 @@ fn refused_apart(operation: &str, request: &Value) {
 }
 
 /// <https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_UpdateItem.html>: "You cannot use UpdateItem to
-/// update any primary key attributes." This also applies to an update in a transaction.
+/// update any primary key attributes." This rule also applies to an update within a transaction.
 #[test]
 fn a_transaction_may_not_change_a_key() {
     let members = json!({ "Key": { "pk": "A", "sk": "HEAD" }, "UpdateExpression": "SET #n0 = :v0" });
@@ -24,7 +24,7 @@ fn a_transaction_may_not_change_a_key() {
     refused_apart("TransactWriteItems", &json!({ "TransactItems": [part] }));
 }
 
-/// Only strings, numbers and binary values have an order.
+/// Only strings, numbers and binary values can be ordered.
 /// <https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Expressions.OperatorsAndFunctions.html>
 #[test]
 fn a_comparison_may_not_order_flags() {
@@ -32,7 +32,7 @@ fn a_comparison_may_not_order_flags() {
     refused_apart("DeleteItem", &with(members, &["n"], json!([true])));
 }
 
-/// DynamoDB checks filters like conditions, where dynoxide also refuses this.
+/// DynamoDB checks filters like conditions, for which dynoxide refuses this as well.
 #[test]
 fn a_filter_may_not_have_bounds_in_the_wrong_order() {
     refused_apart("Scan", &with(json!({ "FilterExpression": "#n0 BETWEEN :v0 AND :v1" }), &["n"], json!([2, 1])));
@@ -48,15 +48,15 @@ fn a_query_of_an_index_may_not_request_other_attributes() {
     refused_apart("Query", &with(members, &["entityKey", "n"], json!(["ENT#1"])));
 }
 
-/// No key has an empty string.
+/// A key cannot be an empty string.
 #[test]
 fn a_query_may_not_have_an_empty_partition() {
     refused_apart("Query", &with(json!({ "KeyConditionExpression": "#n0 = :v0" }), &["pk"], json!([""])));
 }
 
-/// Both end a page before the item that exceeds a megabyte, but dynoxide counts that item as read.
-/// <https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Query.Other.html>: without a filter, the count of
-/// items read is the count of items found.
+/// Both tables end a page before the item that exceeds a megabyte, but dynoxide counts that item as read.
+/// <https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Query.Other.html>: without a filter, the number of
+/// items read is the number of items found.
 #[test]
 fn a_page_ends_before_the_item_that_exceeds_a_megabyte() {
     let both = &mut Both::new();
@@ -74,7 +74,7 @@ fn a_page_ends_before_the_item_that_exceeds_a_megabyte() {
     assert_eq!(both.answer("Query", &query)["Count"], 2);
 }
 
-/// A batch has an error for a statement with too many parameters.
+/// In a batch, only the statement with too many parameters gets an error.
 #[test]
 fn a_statement_may_not_have_unused_parameters() {
     let both = &mut Both::new();

@@ -1,4 +1,4 @@
-//! The caller's choices: throttling, conflicts, delays and incomplete answers.
+//! The caller's choices: throttling, conflicts, delays and incomplete responses.
 
 use serde_json::{Value, json};
 

@@ -1,4 +1,4 @@
-//! Tests, and their common helpers.
+//! The tests, and the helpers that they share.
 
 mod batches;
 mod both;
@@ -35,13 +35,13 @@ pub(super) fn table() -> Table {
     Table::new(Schema::of(&definition(), Some("expiresAt")))
 }
 
-/// Conditions that a test sets.
+/// Conditions that a test can set.
 #[derive(Debug, Default)]
 pub(super) struct Given {
-    /// The throttled partition of the table, or of the index with this name.
+    /// The partition that is throttled, in the table or in the index with this name.
     pub throttled: Option<(&'static str, Option<&'static str>)>,
     pub conflict: Option<&'static str>,
-    /// The positions, counted over all questions, at which something is left out.
+    /// The positions at which something is left out, counted over all calls.
     pub left_out: Vec<usize>,
     pub replica_lag: u64,
     pub index_lag: u64,
@@ -70,7 +70,7 @@ impl Conditions for Given {
     }
 }
 
-/// A value: a string, a number, a flag, null, or a map of values.
+/// An attribute value: a string, a number, a flag, null, or a map of values.
 pub(super) fn value(plain: &Value) -> Value {
     match plain {
         Value::Null => json!({ "NULL": true }),
@@ -88,7 +88,7 @@ pub(super) fn item(plain: Value) -> Value {
     Value::Object(members.map(|(name, plain)| (name.clone(), value(plain))).collect())
 }
 
-/// A request with a table's name, in which maps of plain values become maps of values.
+/// A request with a table name, in which maps of plain values become maps of attribute values.
 pub(super) fn request(mut members: Value) -> Value {
     for (name, member) in members.as_object_mut().into_iter().flatten() {
         if ["Key", "Item", "ExpressionAttributeValues", "ExclusiveStartKey"].contains(&name.as_str()) {

@@ -1,4 +1,4 @@
-//! Random sequences of requests, to the simulated table and to dynoxide.
+//! Random sequences of requests to the simulated table and to dynoxide.
 
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -29,7 +29,7 @@ const WHERE: [&str; 4] = [
     " AND \"count\" < ? RETURNING ALL NEW *",
 ];
 
-/// The choices in a request, each taken from a list by its remainder.
+/// The choices for a request, each selecting from a list by its remainder.
 type Choices = [u8; 6];
 
 fn one_of<T: Clone>(all: &[T], choice: u8) -> T {
@@ -59,7 +59,7 @@ fn whole(choices: Choices) -> Value {
     whole
 }
 
-/// A write with some of the expressions' placeholders.
+/// A write with the expressions' placeholders that it uses.
 fn written(mut members: Value, text: &str, choices: Choices) -> Value {
     let names = ["status", "since", "count", "map", "pk"];
     let number = || json!(choices[4] % 4);
