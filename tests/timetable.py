@@ -19,14 +19,14 @@ from pathlib import Path
 
 NOTES = os.environ.get("TIMETABLE")
 SLOWEST = 10
-# The test programs' steps; every other program has a crate's unit tests.
+# The steps that run test programs; every other program contains a crate's unit tests.
 STEPS = {
     "architecture": "architecture tests",
     "conformance": "conformance tests",
     "contract": "contract tests",
     "histories": "simulator",
 }
-# libtest's line for a test, with the time that `--report-time` adds.
+# A line that libtest prints for a test, with the time that `--report-time` adds.
 TEST = re.compile(rb"^test (.+?) \.\.\. .*<([0-9.]+)s>$")
 
 
@@ -52,7 +52,7 @@ def step(name: str, command: list[str]) -> int:
 def program(path: str, arguments: list[str]) -> int:
     crate = re.sub(r"-[0-9a-f]{16}$", "", Path(path).name)
     name = STEPS.get(crate, "unit tests")
-    # The contract tests and the conformance tests have their own harness.
+    # The contract and conformance tests have their own harness.
     if not NOTES or crate in ("contract", "conformance"):
         return timed(name, lambda: subprocess.run([path, *arguments], check=False).returncode)
     return timed(name, lambda: libtest(crate, [path, *arguments]))

@@ -230,8 +230,8 @@ impl Cloud {
         }
     }
 
-    /// Sweeps once, and returns how many deliveries and events it sent; `None` if it failed. Lambda's two retries of a
-    /// failed sweep are left out, since the next sweep comes sooner.
+    /// Sweeps once, and returns the number of deliveries and events that it sent; `None` if it failed. Lambda would
+    /// retry a failed sweep twice, but this is not simulated, since the next sweep comes sooner.
     pub async fn sweep(self: &Arc<Self>) -> Option<usize> {
         let swept =
             self.invoke(Function::SweepDeliveries, |bundle| async move { bundle.sweeper().sweep().await }).await;
@@ -241,14 +241,14 @@ impl Cloud {
         swept?.ok()
     }
 
-    /// The sweep's schedule while something is due. Other sweeps would find nothing and are left out to save time.
+    /// Sweeps on the schedule while something is due. Other sweeps would find nothing and are omitted to save time.
     pub async fn sweep_on_schedule(self: Arc<Self>) {
         loop {
             let now = self.world.now();
             let next = self.next_due().map_or(now + SWEEP_INTERVAL, |due| due.max(now));
             let minute = SWEEP_INTERVAL.as_millis() as i64;
             let beat = Time::from_millis((next.as_millis() / minute + 1) * minute);
-            // In the meantime, a delivery may appear that is due earlier.
+            // In the meantime, a delivery that is due earlier may appear.
             pause(beat.since(now).min(SWEEP_INTERVAL)).await;
             let now = self.world.now();
             if self.next_due().is_some_and(|due| due <= now) {
@@ -258,21 +258,21 @@ impl Cloud {
         }
     }
 
-    /// The earliest due time in the table, except for connections, which are refreshed again and again.
+    /// The earliest due time in the table, excluding connections, which are refreshed again and again.
     pub fn next_due(&self) -> Option<Time> {
-        /// The ages at which the sweep examines an event, allowing for the difference between two clocks.
+        /// The ages at which the sweep examines an event, including a margin for the difference between two clocks.
         const LOOKS: [(&str, Duration); 2] =
             [("OPENED", Duration::from_secs(21)), ("OPENED-AGAIN", Duration::from_secs(10 * 60 + 1))];
         let due = self.earliest(|shard| shard != "REFRESH");
         due.into_iter().chain(LOOKS.into_iter().filter_map(|(positions, age)| self.next_look(positions, age))).min()
     }
 
-    /// When the sweep examines the first event after these positions, by the slowest clock.
+    /// When the sweep examines the first event after these positions, according to the slowest clock.
     fn next_look(&self, positions: &str, age: Duration) -> Option<Time> {
         let state = self.world.state();
         let opened = state.table.item(&("SWEEP".to_owned(), positions.to_owned()));
         let bodies = opened.and_then(|item| item.get("bodies")?["L"].as_array().cloned()).unwrap_or_default();
-        // The second examination changes nothing else, but its sweeps would take a third of a history's time.
+        // The second examination changes nothing more, but its sweeps would take up a third of a history's time.
         let is_unopened = |event: &EventId, item: &crate::aws::table::Item| {
             let targets = item.get("targets").and_then(|targets| targets["L"].as_array()).map_or(0, Vec::len);
             let id = |ordinal| DeliveryId::of(event, ordinal).to_string();
@@ -288,7 +288,7 @@ impl Cloud {
         new.min()
     }
 
-    /// The earliest due time of a connection.
+    /// The earliest time at which a connection is due.
     pub fn next_refresh(&self) -> Option<Time> {
         self.earliest(|shard| shard == "REFRESH")
     }
@@ -308,13 +308,13 @@ fn name(lane: Lane) -> &'static str {
     }
 }
 
-/// A panic's message.
+/// The message of a panic.
 pub fn panic_text(panic: &(dyn Any + Send)) -> &str {
     let text = panic.downcast_ref::<&str>().copied();
     text.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("without a text")
 }
 
-/// A message as Lambda passes it to the dispatcher.
+/// A message in the form in which Lambda passes it to the dispatcher.
 fn read(received: &Received) -> BatchMessage {
     let message = &received.message;
     BatchMessage { message_id: message.id.clone(), attempts: AttemptMessage::read(&message.body) }

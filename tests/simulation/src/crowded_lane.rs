@@ -1,5 +1,5 @@
-//! The sweep opens the deliveries of new events later while the quick lane is crowded: their messages would wait on the
-//! queue, and each opening costs a write. Histories never have so many messages for long enough.
+//! While the quick lane is crowded, the sweep opens new events' deliveries later: their messages would wait on the
+//! queue, and each opening costs a write. Histories never have that many messages for long enough.
 
 use std::{sync::Arc, time::Duration};
 
@@ -18,14 +18,14 @@ use crate::{
     world::World,
 };
 
-/// The ages of the event, in seconds, at which the test sweeps. The service opens at 20 and at 160; clocks differ by
-/// one.
+/// The event's ages, in seconds, at which the test sweeps. The service opens deliveries at 20 and at 160 seconds;
+/// clocks differ by one.
 const SWEEPS: [u64; 4] = [10, 25, 155, 165];
-/// From this number of messages on, a lane is crowded.
+/// The number of messages from which a lane is crowded.
 const CROWDED_FROM: usize = 250;
 
-/// Publishes an event while this many messages are waiting on a lane from which nothing receives; returns the age at
-/// which the sweep opens its delivery.
+/// Publishes an event while this many messages are waiting on a lane that nothing receives from; returns the age at
+/// which the sweep opens the delivery.
 fn opened_at(lane: &'static str, messages: usize) -> u64 {
     base::metric::switch_off();
     paused_runtime().block_on(async {

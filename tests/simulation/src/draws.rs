@@ -1,13 +1,13 @@
-//! Choices that depend only on the seed and on their subject.
+//! Choices that depend only on the seed and on the subject of the choice.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 use fastrand::Rng;
 
-/// One history's choices.
+/// The choices of one history.
 ///
-/// Each choice has its own generator, derived from the seed and the choice's subject. So the choices about a call do
-/// not change when another step is removed from the history, which makes shrinking possible.
+/// Each choice has its own generator, derived from the seed and the choice's subject. When another step is removed from
+/// the history, the choices about a call therefore stay the same, which makes shrinking possible.
 #[derive(Debug, Clone, Copy)]
 pub struct Draws(u64);
 
@@ -22,7 +22,7 @@ impl Draws {
         Rng::with_seed(self.hash(subject))
     }
 
-    /// A number for this subject.
+    /// A number that is derived from this subject.
     pub fn hash(self, subject: &impl Hash) -> u64 {
         let mut hasher = DefaultHasher::new();
         self.0.hash(&mut hasher);
@@ -31,7 +31,7 @@ impl Draws {
     }
 }
 
-/// Whether an event with this chance, in parts of 10 000, occurs.
+/// Whether an event with this probability, in parts per 10 000, occurs.
 pub fn occurs(rng: &mut Rng, chance: u16) -> bool {
     rng.u16(0..10_000) < chance
 }

@@ -19,7 +19,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream, duplex};
 
 use crate::{faults::Fault, journal::Actor, providers, sandbox::Sandbox, world::World};
 
-/// Every endpoint's origin. Nothing is dialled: the simulation's network ends in this process.
+/// The origin of every endpoint. No connection is made, since the simulation's network ends in this process.
 pub const ORIGIN: &str = "http://127.0.0.1:8000";
 
 /// How an endpoint reacts to requests.
@@ -29,7 +29,7 @@ pub enum Mood {
     Answers(u16, u64),
     /// Responds with 503 and asks for a pause of this many seconds.
     RetryAfter(u64),
-    /// Reads the request and never responds.
+    /// Reads the request but never responds.
     Silent,
     /// Reads the request and closes the connection.
     Closes,
@@ -40,7 +40,7 @@ pub enum Mood {
 }
 
 impl Mood {
-    /// A random reaction; half of the time, a good one.
+    /// A random reaction, which is a good one half of the time.
     pub fn draw(rng: &mut Rng) -> Self {
         match rng.u8(0..20) {
             0..=7 => Self::Answers(200, rng.u64(1..80)),
@@ -60,46 +60,46 @@ impl Mood {
 /// A webhook's position in a history: its tenant, and its number within the tenant.
 pub type Slot = (usize, usize);
 
-/// All endpoints.
+/// The endpoints of all webhooks.
 #[derive(Debug, Default)]
 pub struct Endpoints {
-    /// Each one's current reaction; one without an entry responds with 200 at once.
+    /// Each endpoint's current reaction; an endpoint without an entry responds with 200 immediately.
     pub moods: BTreeMap<Slot, Mood>,
-    /// All requests that endpoints saw, in order of arrival.
+    /// All requests that endpoints received, in order of arrival.
     pub seen: Vec<SeenRequest>,
 }
 
 /// A request that an endpoint received completely.
 #[derive(Debug, Clone)]
 pub struct SeenRequest {
-    /// The endpoint's webhook.
+    /// The webhook that the endpoint belongs to.
     pub slot: Slot,
     /// The version of the webhook's address.
     pub address: usize,
-    /// The event: the header `webhook-id`.
+    /// The event's identifier, from the header `webhook-id`.
     pub event: String,
-    /// When it had completely arrived, in milliseconds.
+    /// When the request had arrived completely, in milliseconds.
     pub arrived: u64,
     /// The response's status and time, if the endpoint responded completely.
     pub answered: Option<(u16, u64)>,
     /// When the connection was no longer in use.
     pub ended: Option<u64>,
-    /// The sandbox that sent it.
+    /// The sandbox that sent the request.
     pub sandbox: u64,
-    /// The invocation that sent it.
+    /// The invocation that sent the request.
     pub invocation: u64,
-    /// The body.
+    /// The request's body.
     pub body: Vec<u8>,
     /// The headers `webhook-timestamp` and `webhook-signature`.
     pub signed: [String; 2],
 }
 
-/// An endpoint's address.
+/// The URL of an endpoint.
 pub fn address((tenant, webhook): Slot, version: usize) -> String {
     format!("{ORIGIN}/{tenant}/{webhook}/{version}")
 }
 
-/// The network of one sandbox.
+/// One sandbox's network.
 #[derive(Clone)]
 pub struct Wires {
     /// The state that the endpoints share.
@@ -158,18 +158,18 @@ impl Network for Wires {
     }
 }
 
-/// An endpoint's end of a connection.
+/// The end of a connection that an endpoint serves.
 struct Served {
     world: Arc<World>,
     sandbox: Arc<Sandbox>,
     is_closed: Arc<AtomicBool>,
 }
 
-/// A request as read.
+/// A request, as read from a connection.
 pub struct Request {
     /// The path.
     pub path: String,
-    /// The headers, by their names in lower case.
+    /// The headers, by lower-case name.
     pub headers: BTreeMap<String, String>,
     /// The body.
     pub body: Vec<u8>,

@@ -32,33 +32,33 @@ use crate::{
     world::World,
 };
 
-/// The time limit, from the last fault, until everything is at rest. A delivery whose event lacks its body waits for a
+/// The time limit, from the last fault until everything is at rest. A delivery whose event lacks its body waits for a
 /// day.
 const REST: Duration = Duration::from_secs(60 * 60 * 60);
 /// The maximum number of calls, requests and faults until everything is at rest: endlessly repeated work would fill the
-/// memory before the time limit. The busiest histories have a tenth of this number.
+/// memory before reaching the time limit. The busiest histories reach a tenth of this number.
 const MOST: u64 = 200_000;
 
-/// A history's outcome.
+/// The outcome of a history.
 #[derive(Debug)]
 pub struct Outcome {
-    /// The promises that it broke.
+    /// The promises that the history broke.
     pub broken: Vec<Broken>,
-    /// A number that is equal for equal histories.
+    /// A number that is the same for identical histories.
     pub fingerprint: u64,
     /// The number of steps, calls and requests.
     pub happened: u64,
     /// Where faults occurred.
     pub coverage: Coverage,
-    /// How many answers feed readers gave, by outcome.
+    /// The number of answers that feed readers gave, by outcome.
     pub answers: BTreeMap<String, usize>,
-    /// How many deliveries had to wait for the previous one of their subject.
+    /// The number of deliveries that had to wait for their subject's previous one.
     pub held: usize,
-    /// The log, if requested.
+    /// The log, if it was requested.
     pub log: Vec<Line>,
 }
 
-/// The table as template.yaml declares it.
+/// The table's schema, as declared in template.yaml.
 pub(crate) static SCHEMA: LazyLock<Schema> = LazyLock::new(|| {
     const TEMPLATE: &str = include_str!("../../../template.yaml");
     let template = Template::parse(TEMPLATE).expect("a test of the template reads it");
@@ -66,13 +66,13 @@ pub(crate) static SCHEMA: LazyLock<Schema> = LazyLock::new(|| {
     Schema::of(&table.definition, table.expiry_attribute.as_deref())
 });
 
-/// Carries out a plan, on a separate runtime with a paused clock.
+/// Carries out a plan on a separate runtime with a paused clock.
 pub fn run(plan: &Plan, journal: Journal) -> Outcome {
     base::metric::switch_off();
     paused_runtime().block_on(carry_out(plan, journal))
 }
 
-/// A runtime of one thread, whose clock jumps to the next timer.
+/// A single-threaded runtime whose clock jumps to the next timer.
 pub(crate) fn paused_runtime() -> Runtime {
     let runtime = Builder::new_current_thread().enable_time().start_paused(true).build();
     runtime.expect("a runtime without input and output needs nothing from the system")
@@ -111,7 +111,7 @@ async fn carry_out(plan: &Plan, journal: Journal) -> Outcome {
         geo_ip::finish(&cloud).await;
     }
     let rested = rest(&tenants, plan.kind).await;
-    // A sandbox writes the statistics that it holds with its next invocation.
+    // A sandbox writes the statistics that it holds during its next invocation.
     for function in [Function::DispatchDeliveries, Function::ReadFeed, Function::AcknowledgeFeed] {
         cloud.wake_all(function).await;
     }
@@ -131,7 +131,7 @@ async fn carry_out(plan: &Plan, journal: Journal) -> Outcome {
     }
 }
 
-/// Ends all faults. Most endpoints recover; some stay as they are.
+/// Ends all faults. Most endpoints recover, and some stay as they are.
 fn quiet(world: &World) {
     world.note(|| "all faults end".to_owned());
     let mut state = world.state();
@@ -141,7 +141,7 @@ fn quiet(world: &World) {
     state.secrets_away_until = 0;
     state.providers.recover();
     let draws = world.draws;
-    // Hundreds of deliveries to a silent endpoint would take days, with one probe every ten minutes.
+    // Hundreds of deliveries to a silent endpoint would take days, since there is one probe every ten minutes.
     let all = state.troubled.is_some();
     for (slot, mood) in &mut state.endpoints.moods {
         if all || draws.about(&("recovers", slot)).u8(0..4) > 0 {
@@ -150,26 +150,26 @@ fn quiet(world: &World) {
     }
 }
 
-/// Waits until nothing is due any longer. Returns whether that happened in time.
+/// Waits until nothing is due any more. Returns whether this happened in time.
 async fn rest(tenants: &Arc<Tenants>, kind: PlanKind) -> bool {
     let cloud = &tenants.cloud;
     let began = Instant::now();
     if !until_nothing_is_due(tenants, began, kind).await {
         return false;
     }
-    // Zombies that were frozen for an hour may still continue.
+    // Sandboxes that were frozen for an hour may still continue.
     pause(Duration::from_secs(2 * 60 * 60)).await;
-    // They may have put deliveries into a feed.
+    // They may have added deliveries to a feed.
     if kind == PlanKind::Feeds && !until_nothing_is_due(tenants, began, kind).await {
         return false;
     }
-    // Connections are refreshed forever, at the beginning of a minute.
+    // Connections are refreshed forever, at the beginning of each minute.
     let into_minute = cloud.world.clock.millis() % 60_000;
     pause(Duration::from_millis(60_000 + 45_000 - into_minute)).await;
     true
 }
 
-/// Waits until nothing is due any longer, while readers empty the feeds. Returns whether that happened in time.
+/// Waits until nothing is due any more, while readers empty the feeds. Returns whether this happened in time.
 async fn until_nothing_is_due(tenants: &Arc<Tenants>, began: Instant, kind: PlanKind) -> bool {
     let cloud = &tenants.cloud;
     while let Some(due) = cloud.next_due() {

@@ -1,4 +1,4 @@
-//! A history's record: its fingerprint, and a log to read.
+//! A history's record: its fingerprint, and a human-readable log.
 
 use std::{
     fmt,
@@ -10,14 +10,14 @@ use base::Time;
 
 use crate::{clock, endpoints::Slot, sandbox::Function};
 
-/// An actor in a history.
+/// An actor that does something in a history.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Actor {
     /// The simulation itself.
     World,
-    /// A client or an operator who carries out a step of the plan.
+    /// A client or an operator that performs a step of the plan.
     Step(usize),
-    /// A sandbox, by its function and its number.
+    /// A sandbox, identified by its function and its number.
     Sandbox(Function, u64),
     /// A webhook's endpoint.
     Endpoint(Slot),
@@ -42,12 +42,12 @@ impl fmt::Display for Actor {
 pub struct Journal {
     fingerprint: DefaultHasher,
     log: Option<Log>,
-    /// The number of recorded occurrences.
+    /// The number of occurrences recorded.
     pub steps: u64,
 }
 
 impl Journal {
-    /// A journal with only the fingerprint.
+    /// A journal that keeps only the fingerprint.
     pub fn brief() -> Self {
         Self::default()
     }
@@ -67,14 +67,14 @@ impl Journal {
         }
     }
 
-    /// Adds a line to the log, but not to the fingerprint, since it follows from other notes.
+    /// Adds a line to the log but not to the fingerprint, since the line follows from other notes.
     pub fn explain(&self, at: Time, who: Actor, what: impl FnOnce() -> String) {
         if let Some(log) = &self.log {
             log.write(at, who, what());
         }
     }
 
-    /// A number that is equal for equal histories.
+    /// A number that is the same for identical histories.
     pub fn fingerprint(&self) -> u64 {
         self.fingerprint.finish()
     }
@@ -85,11 +85,11 @@ impl Journal {
     }
 }
 
-/// A history's log, shared by the journal and the service's log lines.
+/// A history's log, which the journal and the service's log lines share.
 #[derive(Debug, Clone, Default)]
 pub struct Log(Arc<Mutex<Vec<Line>>>);
 
-/// A line of a log.
+/// A line in a log.
 #[derive(Debug, Clone)]
 pub struct Line {
     at: Time,

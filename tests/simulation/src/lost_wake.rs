@@ -1,5 +1,5 @@
-//! A worker ends a delivery and dies before it wakes the next one in the line. The next worker that gets the ended
-//! delivery's message wakes it. Histories have a sweep, which would also find the waiting one.
+//! A worker ends a delivery and dies before waking the next one in line. The next worker that receives the ended
+//! delivery's message wakes the waiting one. Histories have a sweep, which would also find the waiting delivery.
 
 use std::{sync::Arc, time::Duration};
 
@@ -19,10 +19,10 @@ use crate::{
     world::World,
 };
 
-/// When the queue redelivers the message of a worker that died, as in template.yaml.
+/// How long until the queue redelivers a dead worker's message, as in template.yaml.
 const VISIBILITY: Duration = Duration::from_secs(900);
 
-/// How many heads have this attribute, with this value if it is a string.
+/// The number of heads that have this attribute, with this value if it is a string.
 fn count(world: &World, attribute: &str, text: Option<&str>) -> usize {
     let state = world.state();
     let heads = state.table.items().filter(|((_, sort), _)| sort.starts_with("dlv_"));

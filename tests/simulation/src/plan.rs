@@ -1,5 +1,5 @@
-//! A history's plan: what tenants, operators and endpoints do, and when. A seed determines a plan, and shrinking
-//! removes parts of it.
+//! A history's plan: the actions of tenants, operators and endpoints, with their times. A seed determines a plan, and
+//! shrinking removes parts of it.
 
 pub mod apart;
 mod feeds;
@@ -28,41 +28,42 @@ const WEBHOOKS: usize = 3;
 /// The maximum number of steps in a short history, not counting webhook registrations.
 const SHORT: usize = 18;
 
-/// A plan.
+/// The plan of a history.
 #[derive(Debug, Clone)]
 pub struct Plan {
-    /// The seed for all choices.
+    /// The seed from which all choices are derived.
     pub seed: u64,
     /// The history's subject.
     pub kind: PlanKind,
-    /// The chances of faults.
+    /// The probabilities of faults.
     pub chances: Chances,
     /// The steps, in chronological order.
     pub steps: Vec<Step>,
-    /// How many times faster the steps follow each other than in the seed's plan.
+    /// How many times faster than in the seed's plan the steps follow each other.
     pub speed: u32,
-    /// The order of deliveries by subject; `None` in most histories.
+    /// The settings for order by subject; `None` in most histories.
     pub order: Option<Order>,
 }
 
-/// A history's subject.
+/// The subject of a history.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PlanKind {
-    /// Every fault for every tenant.
+    /// Every kind of fault, for every tenant.
     Mixed,
-    /// Trouble for one tenant only. Requests to its partitions are throttled with this chance, in parts of 10 000.
+    /// Trouble for a single tenant. Requests to this tenant's partitions are throttled with this probability, in parts
+    /// per 10 000.
     Apart {
-        /// The chance.
+        /// The probability of throttling.
         throttles: u16,
     },
     /// Published geo-IP databases.
     GeoIp,
-    /// Pull webhooks, with every fault for every tenant.
+    /// Pull webhooks, with every kind of fault for every tenant.
     Feeds,
 }
 
 impl PlanKind {
-    /// The name, for options.
+    /// The subject's name in options.
     pub fn name(self) -> &'static str {
         match self {
             Self::Mixed => "mixed",
@@ -73,21 +74,21 @@ impl PlanKind {
     }
 }
 
-/// The order of deliveries by subject in a history.
+/// The settings for order by subject in a history.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Order {
-    /// The webhooks that are registered with it.
+    /// The webhooks that are registered with order by subject.
     pub webhooks: Vec<Slot>,
-    /// How many subjects a tenant's events have.
+    /// The number of different subjects in a tenant's events.
     pub subjects: usize,
 }
 
 /// One step of a plan.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Step {
-    /// The number in the whole plan, which does not change when other steps are removed.
+    /// The step's number in the complete plan, which does not change when other steps are removed.
     pub number: usize,
-    /// When it happens, from the beginning of the history.
+    /// When the step happens, counted from the beginning of the history.
     pub at: Duration,
     /// The action.
     pub action: Action,
@@ -104,7 +105,7 @@ pub enum Action {
     PutOnBus(usize, Kind),
     /// A tenant enables or disables a webhook.
     Enable(Slot, bool),
-    /// A tenant gives a webhook another address.
+    /// A tenant changes a webhook's address.
     Move(Slot),
     /// A tenant removes a webhook.
     Remove(Slot),
@@ -128,7 +129,7 @@ pub enum Action {
     Replay(Slot, u8),
     /// An endpoint changes its reaction.
     React(Slot, Mood),
-    /// A tenant's partitions in the table accept no requests for this long.
+    /// A tenant's partitions in the table refuse all requests for this long.
     Throttle(usize, Duration),
     /// Secrets Manager does not respond for this long.
     LoseSecrets(Duration),
@@ -138,15 +139,15 @@ pub enum Action {
     OAuth(oauth::Action),
     /// A step about payment providers.
     Providers(providers::Action),
-    /// Something happens to the geo-IP databases.
+    /// A step about geo-IP databases.
     GeoIp(GeoIpAction),
     /// A tenant registers a pull webhook, for all types or for one.
     RegisterPulled(Slot, Option<Kind>),
-    /// A tenant changes a webhook to be pulled from now on, or pushed again.
+    /// A tenant turns a webhook into a pull webhook, or back into a push webhook.
     Pull(Slot, bool),
-    /// A reader asks for a feed's deliveries and reacts to them.
+    /// A reader requests a feed's deliveries and reacts to them.
     Read(Slot, Reading),
-    /// A tenant changes a webhook to get its deliveries in the order of their subject from now on, or no longer.
+    /// A tenant turns a webhook's order by subject on or off.
     Order(Slot, bool),
 }
 
@@ -159,7 +160,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// The name in the catalogue.
+    /// The type's name in the catalogue.
     pub fn name(self) -> &'static str {
         match self {
             Self::BookingCreated => "booking.created",
@@ -172,11 +173,11 @@ impl Kind {
     }
 }
 
-/// An idempotency key, by a number.
+/// An idempotency key, identified by a number.
 pub type Key = u8;
 
 impl Plan {
-    /// A seed's plan.
+    /// The plan for a seed.
     pub fn draw(seed: u64) -> Self {
         let draws = Draws::new(seed);
         match draws.about(&"kind of plan").u8(0..64) {
@@ -187,7 +188,7 @@ impl Plan {
         }
     }
 
-    /// A plan of steps about webhooks, and also about the other parts if `with_others`.
+    /// A plan with steps about webhooks and, if `with_others`, about the other parts as well.
     fn mixed(seed: u64, draws: Draws, with_others: bool) -> Self {
         let rng = &mut draws.about(&"plan");
         let chances = if rng.u8(0..10) == 0 { Chances::none() } else { Chances::draw(rng) };
@@ -198,10 +199,10 @@ impl Plan {
                 steps.push((Duration::from_millis(rng.u64(0..2_000)), Action::Register((tenant, webhook), kind)));
             }
         }
-        // Some histories are dense, and some last for an hour.
+        // Some histories are dense, and some last an hour.
         let length = Duration::from_secs_f64(30.0 + 3_600.0 * rng.f64().powi(3));
         let weights = Weights::draw(rng);
-        // Short plans are frequent; long ones reach states that need many earlier steps.
+        // Short plans are frequent; long ones reach states that require many earlier steps.
         let count = 12 + (70.0 * rng.f64().powi(2)) as usize;
         for _ in 0..count {
             let at = Duration::from_secs(2) + length.mul_f64(rng.f64());
@@ -219,7 +220,8 @@ impl Plan {
         let mut others: Vec<_> =
             numbered(10_000, of_tokens.collect()).chain(numbered(20_000, of_providers.collect())).collect();
         others.retain(|_| with_others);
-        // Most histories about other parts have few steps about webhooks, which would take up most of the time.
+        // Most histories about other parts have only a few steps about webhooks, which would otherwise take up most of
+        // the time.
         if !others.is_empty() && draws.about(&"few webhooks").u8(0..4) > 0 {
             steps.retain(|step| step.number % 8 == 0);
         }
@@ -229,8 +231,8 @@ impl Plan {
         if draws.about(&"short").u8(0..8) > 0 { plan.shortened(&mut draws.about(&"shortened")) } else { plan }
     }
 
-    /// Some of the steps, closer together and with more frequent faults. Most bugs need a few steps and a fault or two,
-    /// and ten such histories take as long as a long one.
+    /// A plan with some of the steps, closer together and with more frequent faults. Most bugs need a few steps and one
+    /// or two faults, and ten such histories take as long as a long one.
     fn shortened(mut self, rng: &mut Rng) -> Self {
         let registers = |step: &Step| matches!(step.action, Action::Register(..));
         let is_first = |step: &Step| matches!(step.action, Action::Register((_, webhook), _) if webhook == 0);
@@ -249,8 +251,8 @@ impl Plan {
         self
     }
 
-    /// Adds a webhook change or throttling soon after each publish request, so that it often coincides with a running
-    /// attempt.
+    /// Soon after each publish request, adds a change to a webhook or throttling, so that it often coincides with an
+    /// attempt in progress.
     fn add_changes(&mut self, rng: &mut Rng) {
         let mut changes = Vec::new();
         for step in &self.steps {
@@ -270,19 +272,19 @@ impl Plan {
         self.steps.sort_by_key(|step| step.at);
     }
 
-    /// The plan with only these steps, by number.
+    /// This plan with only these steps, by number.
     pub fn only(mut self, numbers: &[usize]) -> Self {
         self.steps.retain(|step| numbers.contains(&step.number));
         self
     }
 
-    /// The plan with only these kinds of faults.
+    /// This plan with only these kinds of faults.
     pub fn with_faults(mut self, kinds: &[Fault]) -> Self {
         self.chances = self.chances.only(kinds);
         self
     }
 
-    /// The plan with steps that follow each other this many times faster.
+    /// This plan with steps that follow each other this many times faster.
     pub fn faster(mut self, times: u32) -> Self {
         self.steps.iter_mut().for_each(|step| step.at /= times);
         self.speed *= times;
@@ -304,7 +306,7 @@ impl Plan {
     }
 }
 
-/// The index of a random weight, chosen with a probability proportional to the weight.
+/// The index of a random weight, chosen with a probability that is proportional to the weight.
 pub fn choose(weights: &[u32], rng: &mut Rng) -> usize {
     let mut left = rng.u32(0..weights.iter().sum());
     let mut choice = 0;
@@ -315,7 +317,7 @@ pub fn choose(weights: &[u32], rng: &mut Rng) -> usize {
     choice
 }
 
-/// The steps in the order of time.
+/// The steps in chronological order.
 fn in_order(mut steps: Vec<(Duration, Action)>) -> Vec<Step> {
     steps.sort_by_key(|(at, _)| *at);
     let steps = steps.into_iter().enumerate();
@@ -327,7 +329,7 @@ struct Weights([u32; 14]);
 
 impl Weights {
     fn draw(rng: &mut Rng) -> Self {
-        // Publishing always occurs; every other action occurs in some of the histories.
+        // Publishing always occurs; every other action occurs only in some histories.
         let mut weights = [40, 10, 4, 2, 1, 3, 4, 3, 8, 6, 14, 3, 1, 2];
         for weight in &mut weights[1..] {
             *weight = if rng.u8(0..3) == 0 { 0 } else { *weight * rng.u32(1..4) };

@@ -1,4 +1,4 @@
-//! Feed readers: clients that get pull webhooks' deliveries, and report their outcomes or die.
+//! Feed readers: clients that get pull webhooks' deliveries, then report the outcomes or die.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -21,54 +21,54 @@ use crate::{
 /// A reader's request for deliveries, and its reaction to them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Reading {
-    /// The maximum number of deliveries that it takes.
+    /// The maximum number of deliveries that the reader takes.
     pub limit: u8,
-    /// The visibility timeout that it requests, in seconds.
+    /// The visibility timeout that the reader requests, in seconds.
     pub visibility: u8,
-    /// How long it waits for the first delivery, in seconds.
+    /// How long the reader waits for the first delivery, in seconds.
     pub wait: u8,
-    /// How long it works on them, in milliseconds.
+    /// How long the reader works on the deliveries, in milliseconds.
     pub works: u64,
-    /// Its reaction.
+    /// How the reader reacts to the deliveries.
     pub reaction: Reaction,
 }
 
-/// How a reader reacts to the deliveries that it got.
+/// How a reader reacts to the deliveries that it received.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Reaction {
-    /// Confirms them all.
+    /// Confirms all deliveries.
     Confirms,
-    /// Reports some as failed, and confirms the others.
+    /// Reports some deliveries as failed, and confirms the others.
     Reports,
-    /// Confirms them all, and repeats that later.
+    /// Confirms all deliveries, and later confirms them again.
     Repeats,
-    /// Dies without an answer for any.
+    /// Dies without answering for any delivery.
     Dies,
 }
 
-/// What all readers remember.
+/// The facts that all readers remember.
 #[derive(Debug, Default)]
 pub struct Readers {
-    /// The deliveries that readers got, in order of arrival.
+    /// The deliveries that readers received, in order of arrival.
     pub handed_out: Vec<HandedOut>,
     /// The answers that readers sent.
     pub answers: Vec<ReaderAnswer>,
 }
 
-/// A delivery that a reader got.
+/// A delivery that a reader received.
 #[derive(Debug, Clone)]
 pub struct HandedOut {
-    /// The delivery.
+    /// The delivery's identifier.
     pub delivery: String,
     /// The number of the attempt.
     pub attempt: u64,
     /// The receipt.
     pub receipt: String,
-    /// When the function gave it out, by its clock, in milliseconds.
+    /// When the function returned the delivery, by the function's clock, in milliseconds.
     pub claimed: u64,
-    /// When the reader received it, in milliseconds.
+    /// When the reader received the delivery, in milliseconds.
     pub received: u64,
-    /// Until when the reader holds it, by the function's clock, in milliseconds.
+    /// Until when the reader holds the delivery, by the function's clock, in milliseconds.
     pub visible_from: u64,
 }
 
@@ -77,18 +77,18 @@ pub struct HandedOut {
 pub struct ReaderAnswer {
     /// The receipt.
     pub receipt: String,
-    /// Whether it confirms the delivery; otherwise it reports a failure.
+    /// Whether the answer confirms the delivery; otherwise, it reports a failure.
     pub confirms: bool,
-    /// When it was first sent, in milliseconds.
+    /// When the answer was first sent, in milliseconds.
     pub sent: u64,
-    /// How often it was sent.
+    /// How often the answer was sent.
     pub tries: u32,
-    /// The outcome and when it arrived, in milliseconds; `None` if no try got a response.
+    /// The outcome, and when the response with it arrived, in milliseconds; `None` if no try got a response.
     pub outcome: Option<(String, u64)>,
 }
 
 impl Readers {
-    /// The number of answers, by outcome.
+    /// The number of answers for each outcome.
     pub fn outcomes(&self) -> BTreeMap<String, usize> {
         let mut counts = BTreeMap::new();
         for (outcome, _) in self.answers.iter().filter_map(|answer| answer.outcome.as_ref()) {
@@ -97,7 +97,7 @@ impl Readers {
         counts
     }
 
-    /// Whether a reader sent a confirmation for this attempt of a delivery.
+    /// Whether a reader sent a confirmation for this attempt at a delivery.
     pub fn confirmed(&self, delivery: &str, attempt: u64) -> bool {
         let is_of = |held: &&HandedOut| held.delivery == delivery && held.attempt == attempt;
         let receipts: Vec<_> = self.handed_out.iter().filter(is_of).map(|held| &held.receipt).collect();
@@ -109,7 +109,7 @@ impl Reading {
     /// A random reader.
     pub fn draw(rng: &mut Rng) -> Self {
         let visibility = if rng.bool() { 10 } else { rng.u8(10..=60) };
-        // Most are fast; some take longer than their visibility timeout.
+        // Most readers are fast; some take longer than their visibility timeout.
         let works = match rng.u8(0..4) {
             0 => (f64::from(visibility) * 1_500.0 * rng.f64()) as u64,
             _ => (2_000.0 * rng.f64().powi(2)) as u64,
@@ -131,14 +131,14 @@ impl Reading {
         Self { limit: 10, visibility: 10, wait: 5, works, reaction }
     }
 
-    /// A reader that takes everything it can get and confirms it at once.
+    /// A reader that takes as much as it can get and confirms everything immediately.
     const fn diligent() -> Self {
         Self { limit: 100, visibility: 60, wait: 0, works: 0, reaction: Reaction::Confirms }
     }
 }
 
 impl Tenants {
-    /// A reader gets deliveries and reacts to them. Returns how many.
+    /// Makes a reader get deliveries and react to them. Returns the number of deliveries.
     pub(crate) async fn read(&self, step: Step, slot: Slot, webhook: WebhookId, reading: Reading) -> usize {
         let page = self.ask(step, slot, webhook.clone(), reading).await;
         let got = page.len();
@@ -236,10 +236,10 @@ impl Tenants {
         }
     }
 
-    /// Reads all feeds until they have nothing more to give, and confirms everything. A tenant may not know a webhook
-    /// whose registration got no response, so the webhooks are read from the table.
+    /// Reads all feeds until they are empty, and confirms everything. The webhooks are read from the table, since a
+    /// tenant may not know a webhook whose registration got no response.
     pub async fn empty_feeds(&self) {
-        /// More than a history's deliveries need.
+        /// More reads than a history's deliveries require.
         const MOST: usize = 50;
         for (slot, webhook) in self.pulled() {
             for _ in 0..MOST {
@@ -253,7 +253,7 @@ impl Tenants {
         }
     }
 
-    /// The pull webhooks that are enabled at this time.
+    /// The pull webhooks that are currently enabled.
     fn pulled(&self) -> Vec<(Slot, WebhookId)> {
         let state = self.cloud.world.state();
         let webhooks = state.table.items().filter_map(|((_, sort), item)| {

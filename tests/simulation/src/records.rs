@@ -1,4 +1,4 @@
-//! The tenants' memory: their requests with the responses, and what they know from them.
+//! The facts that tenants remember: their requests with the responses, and the knowledge from them.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -10,51 +10,51 @@ use serde_json::Value;
 
 use crate::{endpoints::Slot, oauth, plan::Step, providers, readers::Readers};
 
-/// The tenants' memory.
+/// The facts that tenants remember.
 #[derive(Debug, Default)]
 pub struct Records {
     /// All requests, in the order in which they began.
     pub requests: Vec<Request>,
-    /// The webhooks of the slots.
+    /// The webhook in each slot.
     pub webhooks: BTreeMap<Slot, WebhookId>,
-    /// The last version of the address that a tenant asked for.
+    /// The latest version of the URL that a tenant requested.
     pub addresses: BTreeMap<Slot, usize>,
     /// The deliveries that tenants know from acknowledged publish requests.
     pub deliveries: BTreeMap<usize, Vec<DeliveryId>>,
-    /// How many resends a tenant requested, by delivery.
+    /// The number of resends that a tenant requested, by delivery.
     pub resends: BTreeMap<DeliveryId, usize>,
-    /// The deliveries whose cancellation a tenant requested.
+    /// The deliveries that a tenant asked to cancel.
     pub cancelled: BTreeSet<DeliveryId>,
-    /// The events whose erasure a tenant requested.
+    /// The events that a tenant asked to erase.
     pub erased: BTreeSet<EventId>,
-    /// The signing secrets that tenants got, by the slot.
+    /// The signing secrets that tenants received, by slot.
     pub secrets: BTreeMap<Slot, Vec<String>>,
-    /// The token issuer's clients' memory.
+    /// The facts that the token issuer's clients remember.
     pub oauth: oauth::Records,
-    /// The tenants' memory of connections to payment providers.
+    /// The facts that tenants remember about connections to payment providers.
     pub providers: providers::Records,
-    /// What feed readers remember.
+    /// The facts that feed readers remember.
     pub(crate) readers: Readers,
 }
 
 /// A tenant's request, with all its tries.
 #[derive(Debug, Clone)]
 pub struct Request {
-    /// The step.
+    /// The step that caused the request.
     pub step: Step,
-    /// The webhook that it is about.
+    /// The webhook that the request concerns.
     pub webhook: Option<WebhookId>,
     /// The idempotency key.
     pub key: Option<String>,
     /// When the first try began, in milliseconds.
     pub began: u64,
-    /// The response and when it came, in milliseconds; `None` if every try got no response or a 5xx.
+    /// The response, and when it arrived, in milliseconds; `None` if every try got no response or a 5xx.
     pub answer: Option<(Answer, u64)>,
     /// The number of tries.
     pub tries: u32,
 }
 
-/// An answer.
+/// A response to a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Answer {
     /// The request was carried out, now or earlier.

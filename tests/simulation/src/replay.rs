@@ -1,4 +1,4 @@
-//! Replays one history, and finds its shortest form that breaks the same promise.
+//! Replaying one history, and finding its shortest form that breaks the same promise.
 
 use std::{panic, process::ExitCode, time::Instant};
 
@@ -12,7 +12,7 @@ use simulation::{
 
 use crate::Options;
 
-/// Replays a history, and shrinks it if it breaks a promise and no part of it was chosen.
+/// Replays a history, and shrinks it if it breaks a promise and was replayed in full.
 pub fn replay(seed: u64, options: &Options) -> ExitCode {
     let mut plan = Plan::draw(seed);
     if let Some(steps) = &options.steps {
@@ -36,7 +36,7 @@ pub fn replay(seed: u64, options: &Options) -> ExitCode {
     ExitCode::FAILURE
 }
 
-/// Carries out a plan, and prints it, the log, and the broken promises.
+/// Carries out a plan, and prints the plan, the log and the broken promises.
 fn show(plan: &Plan) -> Outcome {
     let faults: Vec<_> = plan.chances.kinds().map(|kind| kind.name()).collect();
     let faults = if faults.is_empty() { "no faults".to_owned() } else { faults.join(", ") };

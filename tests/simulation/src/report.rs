@@ -1,4 +1,4 @@
-//! The report on a run of many histories: what they covered, and which promises they broke.
+//! The report on a run of many histories: what they covered, and the promises that they broke.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -12,27 +12,27 @@ use crate::{
     sandbox::Function,
 };
 
-/// A history with fewer occurrences tests hardly anything.
+/// The number of occurrences below which a history tests hardly anything.
 const FEW: u64 = 50;
 
-/// The sum of the outcomes of many histories.
+/// The combined outcomes of many histories.
 #[derive(Debug, Default)]
 pub struct Report {
-    /// The number of histories that ended.
+    /// The number of histories that have ended.
     pub histories: u64,
-    /// The number of occurrences in them.
+    /// The number of occurrences in these histories.
     pub happened: u64,
     /// The number of histories with fewer than 50 occurrences.
     pub with_few: u64,
     /// Where faults occurred.
     pub coverage: Coverage,
-    /// The first broken promise of each history that broke any, with the seed, in the order in which the histories
+    /// The first promise broken by each history that broke any, with the seed, in the order in which the histories
     /// ended.
     pub broken: Vec<(u64, String)>,
 }
 
 impl Report {
-    /// Adds a history.
+    /// Adds the outcome of a history.
     pub fn add(&mut self, seed: u64, outcome: &Outcome) {
         self.histories += 1;
         self.happened += outcome.happened;
@@ -41,7 +41,7 @@ impl Report {
         self.broken.extend(outcome.broken.first().map(|broken| (seed, broken.to_string())));
     }
 
-    /// One line about a run that has taken this long.
+    /// A single line about a run that has taken this long.
     pub fn progress(&self, time: Duration) -> String {
         let seconds = time.as_secs_f64();
         let each = self.histories as f64 / seconds.max(0.001);
@@ -49,10 +49,10 @@ impl Report {
         format!("{histories} histories in {seconds:.0} s, {each:.1} a second, {broken} broke a promise")
     }
 
-    /// The whole report about a run with this duration.
+    /// The complete report on a run that has taken this long.
     pub fn text(&self, time: Duration) -> String {
         let mut text = String::new();
-        // Writing into a string cannot fail.
+        // Writing to a `String` cannot fail.
         let _ = self.write(&mut text, time);
         text
     }
@@ -78,7 +78,7 @@ impl Report {
         self.coverage.points.keys().map(|(function, _)| *function).collect()
     }
 
-    /// The faults by kind.
+    /// Writes the faults by kind.
     fn write_kinds(&self, text: &mut String) -> fmt::Result {
         let mut counts: BTreeMap<Fault, u64> = BTreeMap::new();
         for ((_, _, fault), count) in &self.coverage.faults {
@@ -91,7 +91,7 @@ impl Report {
         Ok(())
     }
 
-    /// The await points of a function, with a column for each kind of fault that occurs at calls to AWS.
+    /// Writes a function's await points, with a column for each kind of fault that occurs at calls to AWS.
     fn write_function(&self, text: &mut String, function: Function) -> fmt::Result {
         let points = || self.coverage.points.iter().filter(|((of, _), _)| *of == function);
         let calls = || points().filter(|((_, point), _)| is_call(point));
@@ -118,7 +118,7 @@ impl Report {
         Ok(())
     }
 
-    /// The kinds that could occur at an await point but did not.
+    /// Writes the kinds of faults that could have occurred at an await point but did not.
     fn write_gaps(&self, text: &mut String) -> fmt::Result {
         let mut gaps = String::new();
         for ((function, point), reached) in &self.coverage.points {

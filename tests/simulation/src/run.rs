@@ -23,25 +23,25 @@ use crate::Options;
 
 /// The time between two progress lines.
 const INTERVAL: Duration = Duration::from_secs(5);
-/// The number of histories if neither their number nor a time is given.
+/// The number of histories, if neither a number nor a time is given.
 const SEEDS: u64 = 1_000;
 
-/// A history that ended; without an outcome if the simulation itself panicked.
+/// A history that has ended; there is no outcome if the simulation itself panicked.
 struct Ended {
     seed: u64,
     outcome: Option<Outcome>,
 }
 
-/// The seeds that are left.
+/// The seeds that have not been used.
 struct Seeds {
     next: AtomicU64,
     end: u64,
-    /// When histories stop being started.
+    /// When to stop starting histories.
     until: Option<Instant>,
     stopped: AtomicBool,
 }
 
-/// Runs histories until their number, the time or a broken promise ends the run, and prints the report.
+/// Runs histories until their number, the time or a broken promise ends the run, then prints the report.
 pub fn run(options: &Options) -> ExitCode {
     let began = Instant::now();
     let count = options.seeds.unwrap_or(if options.minutes.is_some() { u64::MAX } else { SEEDS });
@@ -96,7 +96,7 @@ impl Seeds {
                 continue;
             }
             let outcome = catch_unwind(AssertUnwindSafe(|| history::run(&plan, Journal::brief())));
-            // The receiver exists until all senders are dropped.
+            // The receiver exists until all senders have been dropped.
             let _ = ended.send(Ended { seed, outcome: outcome.ok() });
         }
     }
@@ -110,12 +110,12 @@ impl Seeds {
     }
 }
 
-/// Shows the progress: on a terminal in one line, which the next one overwrites.
+/// Shows the progress; on a terminal, in a single line that the next one overwrites.
 fn show(progress: &str) {
     let mut stderr = stderr().lock();
     let end = if stderr.is_terminal() { "" } else { "\n" };
     clear_line(&mut stderr);
-    // Progress that cannot be shown is left out.
+    // Progress that cannot be shown is omitted.
     let _ = write!(stderr, "{progress}{end}");
     let _ = stderr.flush();
 }

@@ -41,14 +41,14 @@ pub enum Function {
     GetToken,
     RevokeToken,
     UpdateGeoIp,
-    /// An operator's program, on the operator's machine.
+    /// The operator's program, on the operator's machine.
     ManageGeoIp,
     ReadFeed,
     AcknowledgeFeed,
 }
 
 impl Function {
-    /// The name, for tables.
+    /// The function's name in tables.
     pub fn name(self) -> &'static str {
         match self {
             Self::PublishEvent => "publish-event",
@@ -77,12 +77,12 @@ impl Function {
         }
     }
 
-    /// Whether its calls take turns, because it also works on other threads.
+    /// Whether the function's calls take turns, because it also works on other threads.
     pub fn takes_turns(self) -> bool {
         matches!(self, Self::UpdateGeoIp | Self::ManageGeoIp)
     }
 
-    /// The timeout, as in template.yaml.
+    /// The function's timeout, as in template.yaml.
     pub fn timeout(self) -> Duration {
         match self {
             Self::DispatchDeliveries => Duration::from_secs(150),
@@ -99,22 +99,22 @@ impl Function {
 /// A sandbox's phase.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Phase {
-    /// It is working on an invocation.
+    /// The sandbox is working on an invocation.
     Running,
-    /// It is frozen between two invocations, or in the middle of one.
+    /// The sandbox is frozen, either between two invocations or in the middle of one.
     Frozen,
-    /// It has ended, and no part of it continues.
+    /// The sandbox has ended, and no part of it continues.
     Dead,
 }
 
-/// A sandbox.
+/// A simulated Lambda sandbox.
 #[derive(Debug)]
 pub struct Sandbox {
-    /// The number within the history.
+    /// The sandbox's number within the history.
     pub id: u64,
-    /// The function that it runs.
+    /// The function that the sandbox runs.
     pub function: Function,
-    /// Its clock.
+    /// The sandbox's clock.
     pub clock: SandboxClock,
     invocation: AtomicU64,
     inner: Mutex<Inner>,
@@ -123,14 +123,14 @@ pub struct Sandbox {
 #[derive(Debug)]
 struct Inner {
     phase: Phase,
-    /// Wakes the work of the invocation when the phase changes.
+    /// Wakes the invocation's work when the phase changes.
     work: Option<Waker>,
-    /// Wakes the calls that are waiting for it to run.
+    /// Wakes the calls that are waiting for the sandbox to run.
     calls: Vec<Waker>,
 }
 
 impl Sandbox {
-    /// A sandbox that was never invoked.
+    /// A sandbox that has never been invoked.
     pub fn new(id: u64, function: Function, clock: SandboxClock) -> Self {
         let inner = Mutex::new(Inner { phase: Phase::Frozen, work: None, calls: Vec::new() });
         Self { id, function, clock, invocation: AtomicU64::new(0), inner }
@@ -140,17 +140,17 @@ impl Sandbox {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Its name in the log.
+    /// The sandbox's name in the log.
     pub fn actor(&self) -> Actor {
         Actor::Sandbox(self.function, self.id)
     }
 
-    /// Its present phase.
+    /// The sandbox's current phase.
     pub fn phase(&self) -> Phase {
         self.inner().phase
     }
 
-    /// The number of its invocation, within the history.
+    /// The number of the sandbox's invocation within the history.
     pub fn invocation(&self) -> u64 {
         self.invocation.load(Relaxed)
     }
@@ -168,14 +168,14 @@ impl Sandbox {
             if inner.phase != Phase::Dead {
                 inner.phase = phase;
             }
-            // The calls first: tokio reads from sockets before it checks its timers, so an answer that arrived during a
-            // freeze precedes a timeout that ended in the meantime.
+            // Wake the calls first: tokio reads from sockets before checking its timers, so a response that arrived
+            // during a freeze comes before a timeout that ended in the meantime.
             std::mem::take(&mut inner.calls).into_iter().chain(inner.work.take())
         };
         waiting.for_each(Waker::wake);
     }
 
-    /// Freezes it for this time.
+    /// Freezes the sandbox for this long.
     pub fn freeze(self: &Arc<Self>, time: Duration) {
         self.set(Phase::Frozen);
         let sandbox = Arc::clone(self);
@@ -185,7 +185,7 @@ impl Sandbox {
         });
     }
 
-    /// Completes once it is running; never if it is dead.
+    /// Completes once the sandbox is running; never completes if the sandbox is dead.
     pub async fn running(&self) {
         poll_fn(|cx| self.poll_running(cx)).await;
     }
@@ -199,13 +199,13 @@ impl Sandbox {
         Poll::Pending
     }
 
-    /// Runs the work of an invocation while the sandbox runs. `None` if it dies before the end.
+    /// Runs an invocation's work while the sandbox is running. Returns `None` if the sandbox dies before the end.
     pub fn work<T>(self: &Arc<Self>, work: impl Future<Output = T> + Send + 'static) -> Work<T> {
         Work { sandbox: Arc::clone(self), work: Some(Box::pin(work.instrument(service_log::span(self)))) }
     }
 }
 
-/// An invocation's work.
+/// The work of an invocation.
 pub struct Work<T> {
     sandbox: Arc<Sandbox>,
     work: Option<Pin<Box<dyn Future<Output = T> + Send>>>,
@@ -258,7 +258,7 @@ mod tests {
 
     const DOING: &str = "testing a freeze";
 
-    /// Otherwise no worker would continue with a claim whose lease has ended in the meantime.
+    /// Otherwise, no worker would continue with a claim whose lease has expired in the meantime.
     #[test]
     fn an_answer_during_a_freeze_precedes_the_timeouts() {
         base::metric::switch_off();
@@ -274,7 +274,8 @@ mod tests {
                     let limited = bundle.table.until(Instant::now() + Duration::from_secs(5));
                     limited.write_together(put, DOING).await
                 });
-                // If a sandbox is frozen for longer than the timeout, its invoker does not learn the result.
+                // If a sandbox is frozen for longer than the timeout, the caller of its invocation does not learn the
+                // result.
                 let Some(written) = written.await else { continue };
                 assert!(written.expect("the answer is read").is_done());
                 long += usize::from(began.elapsed() > Duration::from_secs(45));

@@ -1,4 +1,4 @@
-//! The service's log lines, in a history's log.
+//! The service's log lines, shown in a history's log.
 
 use std::fmt::{self, Write};
 
@@ -20,12 +20,13 @@ use crate::{clock::TrueClock, journal::Log, sandbox::Sandbox};
 /// The name of a sandbox's span.
 const SANDBOX: &str = "sandbox";
 
-/// Writes the lines of this thread into a log until the guard is dropped.
+/// Writes this thread's lines to a log until the guard is dropped.
 pub fn start(log: Log, clock: TrueClock) -> DefaultGuard {
     subscriber::set_default(tracing_subscriber::registry().with(ServiceLog { log, clock }))
 }
 
-/// The span of the work in a sandbox, so that each line names it. Without a readable log it costs nothing.
+/// The span for the work in a sandbox, with which each line names the sandbox. If there is no readable log, the span
+/// costs nothing.
 pub fn span(sandbox: &Sandbox) -> Span {
     tracing::info_span!(SANDBOX, who = %sandbox.actor())
 }
@@ -36,8 +37,8 @@ struct ServiceLog {
 }
 
 impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for ServiceLog {
-    /// Libraries report each retry and each connection below `warn`. Their spans remain off, because the SDK draws a
-    /// number for each span from its jitter generator, so a replay would be a different history.
+    /// Below `warn`, libraries report each retry and each connection. Their spans stay off, because the SDK draws a
+    /// number for each span from its jitter generator, so that a replay would be a different history.
     fn enabled(&self, metadata: &Metadata<'_>, _: Context<'_, S>) -> bool {
         let name = metadata.target().split("::").next().unwrap_or_default();
         let is_own = name == env!("CARGO_CRATE_NAME") || OWN_CRATES.contains(&name);
@@ -66,7 +67,7 @@ impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for ServiceLog {
     }
 }
 
-/// The sandbox of a span.
+/// The sandbox that a span belongs to.
 #[derive(Clone, Default)]
 struct Who(String);
 
@@ -76,7 +77,7 @@ impl Visit for Who {
     }
 }
 
-/// The fields of a line, as a string.
+/// The fields of a line, combined into a string.
 #[derive(Default)]
 struct Fields {
     message: String,
@@ -89,7 +90,7 @@ impl Visit for Fields {
     }
 
     fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
-        // Writing into a string cannot fail.
+        // Writing to a `String` cannot fail.
         let _ = match field.name() {
             "message" => write!(self.message, "{value:?}"),
             name => write!(self.others, "  {name}={value:?}"),

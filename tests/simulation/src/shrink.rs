@@ -1,20 +1,20 @@
-//! The shortest plan that still breaks a promise, found by trying shorter and shorter ones.
+//! The shortest plan that still breaks a promise, found by trying shorter and shorter plans.
 //!
-//! A history's choices depend only on the seed and on their subjects, so a shorter history mostly repeats the rest of
-//! the longer one. The search is that of delta debugging:
+//! A history's choices depend only on the seed and on their subjects, so a shorter history usually behaves like the
+//! remaining part of the longer one. The search algorithm is delta debugging:
 //! <https://www.st.cs.uni-saarland.de/papers/tse2002/tse2002.pdf>.
 
 use std::time::Duration;
 
 use crate::plan::Plan;
 
-/// Speeds at which the steps of a shorter history may follow each other, highest first.
+/// How many times faster the steps of a shorter history may follow each other, highest first.
 const SPEEDS: [u32; 4] = [64, 16, 4, 2];
 
-/// A plan of this length is short enough to read.
+/// The length below which a plan is short enough to read.
 const SHORT: Duration = Duration::from_millis(500);
 
-/// The shortest plan found for which `breaks` still holds, which must hold for the given one.
+/// The shortest plan found for which `breaks` is still true, as it must be for the given plan.
 pub fn shrink(plan: Plan, mut breaks: impl FnMut(&Plan) -> bool) -> Plan {
     let mut best = plan;
     loop {
@@ -32,11 +32,11 @@ fn size(plan: &Plan) -> (usize, usize, u32) {
     (plan.steps.len(), plan.chances.kinds().count(), plan.speed)
 }
 
-/// Removes halves of the steps, then quarters, and single ones at the end.
+/// Removes halves of the steps, then quarters, and finally single steps.
 fn with_fewer_steps(mut best: Plan, breaks: &mut impl FnMut(&Plan) -> bool) -> Plan {
     let mut part = best.steps.len().div_ceil(2);
     while part > 0 {
-        // Starts with the last steps: none after the break is needed.
+        // Start with the last steps, since no step after the break is needed.
         let mut end = best.steps.len();
         while end > 0 {
             let from = end.saturating_sub(part);
@@ -76,7 +76,7 @@ mod tests {
         plan::{Action, PlanKind, Step},
     };
 
-    /// A plan with many steps and with all kinds of faults.
+    /// A plan with many steps and all kinds of faults.
     fn plan() -> Plan {
         let step = |number: u8| {
             let at = Duration::from_secs(10 * u64::from(number));

@@ -38,7 +38,7 @@ use crate::{
 /// The maximum number of tries for a request that gets no response.
 const TRIES: u32 = 6;
 
-/// The clients of all tenants.
+/// All tenants' clients.
 pub struct Tenants {
     pub(crate) cloud: Arc<Cloud>,
     order: Option<Order>,
@@ -49,17 +49,17 @@ pub struct Tenants {
 type Tried = Result<Value, Problem>;
 
 impl Tenants {
-    /// Tenants without webhooks.
+    /// Tenants that have no webhooks yet.
     pub fn new(cloud: Arc<Cloud>, order: Option<Order>) -> Arc<Self> {
         Arc::new(Self { cloud, order, records: Mutex::default() })
     }
 
-    /// What all tenants remember.
+    /// The facts that all tenants remember.
     pub fn records(&self) -> MutexGuard<'_, Records> {
         self.records.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Carries out a step.
+    /// Performs a step.
     pub async fn act(&self, step: Step) {
         let world = &self.cloud.world;
         world.note_of(Actor::Step(step.number), || format!("{:?}", step.action));
@@ -99,7 +99,7 @@ impl Tenants {
                 }
             }
             Action::Publish(tenant, kind, key) => {
-                // The same key always carries the same body.
+                // The same key always has the same body.
                 let (kind, number) = match key {
                     Some(key) if key % 2 == 0 => ("booking.created", 1_000 + usize::from(key)),
                     Some(key) => ("booking.cancelled", 1_000 + usize::from(key)),
@@ -307,7 +307,7 @@ impl Tenants {
                 let Some(webhook) = self.webhook(slot) else { return };
                 let id = webhook.clone();
                 let since = world.now() - Duration::from_secs(60 * u64::from(minutes));
-                // Often the range of a replay under way, since no other range is accepted.
+                // This is often the range of a replay in progress, since no other range is accepted.
                 let since = Time::from_millis(since.as_millis().div_euclid(HOUR) * HOUR);
                 let body = json!({ "createdFrom": since }).to_string();
                 let key = format!("step-{}", step.number);
@@ -352,7 +352,7 @@ impl Tenants {
         self.records().webhooks.get(&slot).cloned()
     }
 
-    /// One of the deliveries of a tenant's latest events.
+    /// A delivery of one of a tenant's latest events.
     fn latest_delivery(&self, tenant: usize, which: u8) -> Option<DeliveryId> {
         const LATEST: usize = 6;
         let records = self.records();
@@ -368,7 +368,7 @@ impl Tenants {
         }
     }
 
-    /// A new address for a webhook.
+    /// A new URL for a webhook.
     fn next_address(&self, slot: Slot) -> String {
         let mut records = self.records();
         let version = records.addresses.entry(slot).or_default();
@@ -390,7 +390,7 @@ impl Tenants {
         .await;
     }
 
-    /// Repeats a request until it gets a response, and remembers it.
+    /// Repeats a request until it gets a response, and remembers the response.
     pub(crate) async fn request<W>(
         &self,
         step: Step,
@@ -450,7 +450,7 @@ fn written(value: &impl Serialize) -> Value {
 }
 
 fn sender(tenant: usize, path: &'static str) -> Sender<'static> {
-    // The bursts have eleven.
+    // Bursts have eleven entities.
     const ENTITIES: [&str; 11] = [
         "hotel-0", "hotel-1", "hotel-2", "hotel-3", "hotel-4", "hotel-5", "hotel-6", "hotel-7", "hotel-8", "hotel-9",
         "hotel-10",

@@ -1,4 +1,4 @@
-//! The state that all sandboxes, tenants and endpoints of one history share.
+//! The state that all sandboxes, tenants and endpoints in one history share.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -27,64 +27,64 @@ use crate::{
     sandbox::{Function, Sandbox},
 };
 
-/// A history's shared state.
+/// The shared state of a history.
 pub struct World {
     /// The true time.
     pub clock: TrueClock,
     /// The history's choices.
     pub draws: Draws,
-    /// SQS, as in `make run`.
+    /// The simulated SQS, as in `make run`.
     pub queues: Queues,
     state: Mutex<State>,
 }
 
 /// The part of the state that calls change.
 pub struct State {
-    /// DynamoDB.
+    /// The simulated DynamoDB.
     pub table: Table,
-    /// The partitions that accept no requests, and until when, in milliseconds.
+    /// The partitions that refuse all requests, each with the end of this period in milliseconds.
     pub throttled: BTreeMap<String, u64>,
-    /// The periods, in milliseconds, in which a partition accepted no requests.
+    /// The periods in which a partition refused all requests, in milliseconds.
     pub throttles: Vec<(String, u64, u64)>,
-    /// In a history with trouble for one tenant only: the chance that a request to its partitions is throttled, in
-    /// parts of 10 000.
+    /// In a history with trouble for only one tenant, the probability that a request to this tenant's partitions is
+    /// throttled, in parts per 10 000.
     pub troubled: Option<u16>,
     /// The table's responses to invalid requests.
     pub invalid: Vec<String>,
     /// The panics of use cases.
     pub panics: Vec<String>,
-    /// The invocations that died, were frozen, or were ended.
+    /// The invocations that died, were frozen or were ended.
     pub interrupted: BTreeSet<u64>,
-    /// When a sweep was interrupted, in milliseconds.
+    /// When sweeps were interrupted, in milliseconds.
     pub interrupted_sweeps: Vec<u64>,
-    /// The invocations in which a call to AWS failed, was slow, or got no answer.
+    /// The invocations in which a call to AWS failed, was slow or got no response.
     pub hindered: BTreeSet<u64>,
-    /// The chances of faults; none once the history is quiet.
+    /// The probabilities of faults; there are none once the history is quiet.
     pub chances: Chances,
     /// Where faults occurred.
     pub coverage: Coverage,
-    /// The published geo-IP databases and their providers.
+    /// The published geo-IP databases, and their providers.
     pub geo_ip: GeoIp,
-    /// Until when Secrets Manager does not respond, in milliseconds.
+    /// When Secrets Manager responds again, in milliseconds.
     pub secrets_away_until: u64,
-    /// The endpoints of webhooks and the requests that they saw.
+    /// The webhooks' endpoints, and the requests that they received.
     pub endpoints: Endpoints,
     /// The payment providers.
     pub providers: Played,
     /// The history's record, for the log and the fingerprint.
     pub journal: Journal,
-    /// The last numbers given to sandboxes, invocations and calls.
+    /// The last numbers that were assigned to sandboxes, invocations and calls.
     pub numbers: Numbers,
 }
 
-/// The last numbers assigned.
+/// The last numbers that were assigned.
 #[derive(Debug, Default)]
 pub struct Numbers {
-    /// Of sandboxes.
+    /// The last sandbox's number.
     pub sandbox: u64,
-    /// Of invocations.
+    /// The last invocation's number.
     pub invocation: u64,
-    /// Of calls to AWS and connections to endpoints.
+    /// The last number of a call to AWS or a connection to an endpoint.
     pub call: u64,
 }
 
@@ -120,7 +120,7 @@ impl World {
         Arc::new(Self { clock, draws, queues, state: Mutex::new(state) })
     }
 
-    /// The state. No task may wait while holding this.
+    /// Locks the state. No task may wait while holding the lock.
     pub fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -142,7 +142,7 @@ impl World {
         self.state().journal.explain(now, who, what);
     }
 
-    /// Records that the current invocation of a sandbox was interrupted.
+    /// Records that a sandbox's current invocation was interrupted.
     pub fn interrupted(&self, sandbox: &Sandbox) {
         let now = self.clock.millis();
         let mut state = self.state();
@@ -152,14 +152,14 @@ impl World {
         }
     }
 
-    /// The present moment.
+    /// The current time.
     pub fn now(&self) -> Time {
         self.clock.now()
     }
 }
 
 impl State {
-    /// Carries out an operation on the table.
+    /// Performs an operation on the table.
     pub fn call_table(
         &mut self,
         operation: &str,
@@ -184,12 +184,12 @@ impl State {
     }
 }
 
-/// Where an operation on the table comes from: the sandbox and its await point.
+/// The origin of an operation on the table: the sandbox and its await point.
 #[derive(Clone, Copy)]
 pub struct At<'a> {
-    /// The sandbox.
+    /// The calling sandbox.
     pub sandbox: &'a Sandbox,
-    /// The await point.
+    /// The await point of the call.
     pub point: &'a str,
 }
 
@@ -209,7 +209,7 @@ fn troubled_partitions(table: &Table, operation: &str, request: &serde_json::Val
 
 /// The choices about one operation on the table.
 struct Draw<'a> {
-    /// The only troubled tenant's partitions, and the chance that they are throttled.
+    /// If only one tenant has trouble, its partitions and the probability that they are throttled.
     troubled: Option<(u16, BTreeSet<String>)>,
     throttled: &'a mut BTreeMap<String, u64>,
     throttles: &'a mut Vec<(String, u64, u64)>,
@@ -222,7 +222,7 @@ struct Draw<'a> {
 }
 
 impl Draw<'_> {
-    /// Whether this partition of the only troubled tenant is throttled from now on.
+    /// Whether this partition belongs to the only troubled tenant and is throttled from now on.
     fn is_troubled(&mut self, partition: &str) -> bool {
         let Some((chance, partitions)) = &self.troubled else { return false };
         let is_troubled = partitions.contains(partition) && draws::occurs(self.rng, *chance);
@@ -258,7 +258,7 @@ impl Conditions for Draw<'_> {
             return true;
         }
         if self.occurs(Fault::Throttled) || self.is_troubled(&partition) {
-            // Mostly short, but up to a minute.
+            // Throttling is usually short, but can last up to a minute.
             let seconds = 60.0 * self.rng.f64().powi(4);
             let until = self.now + Duration::from_secs_f64(seconds).as_millis() as u64;
             self.throttles.push((partition.clone(), self.now, until));

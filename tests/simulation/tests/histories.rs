@@ -1,4 +1,4 @@
-//! Histories with new seeds, a repeated one, and those that once broke a promise.
+//! Histories with new seeds, a repeated history, and those that once broke a promise.
 
 use std::{
     collections::BTreeMap,
@@ -15,7 +15,7 @@ use simulation::{
     plan::{Plan, PlanKind},
 };
 
-/// How long new seeds are tried.
+/// How long to try new seeds.
 const TIME: Duration = Duration::from_secs(45);
 
 #[global_allocator]
@@ -46,7 +46,7 @@ fn new_histories_keep_every_promise() {
 #[test]
 fn a_history_is_repeated_exactly() {
     for seed in 1..=12 {
-        // Neither the log for a reader nor earlier histories change anything.
+        // Neither a log for readers nor earlier histories change the outcome.
         let journals = [Journal::brief(), Journal::readable(), Journal::brief()];
         let outcomes = journals.map(|journal| history::run(&Plan::draw(seed), journal));
         let numbers = outcomes.map(|outcome| (outcome.fingerprint, outcome.happened));
@@ -54,8 +54,8 @@ fn a_history_is_repeated_exactly() {
     }
 }
 
-/// A promise about readers that no history tests would always seem kept. Few of a history's answers fail or are late,
-/// so histories are run until there are enough.
+/// If no history tested a promise about readers, the promise would always seem to be kept. Few of a history's answers
+/// fail or come late, so the test runs histories until there are enough of them.
 #[test]
 fn readers_of_feeds_confirm_fail_and_answer_too_late() {
     let plans = (1..).map(Plan::draw).filter(|plan| plan.kind == PlanKind::Feeds);
@@ -75,7 +75,7 @@ fn readers_of_feeds_confirm_fail_and_answer_too_late() {
 }
 
 /// The promise about a subject's order is tested only if deliveries wait for each other. In many histories, none waits,
-/// so histories are run until enough have waited.
+/// so the test runs histories until enough have waited.
 #[test]
 fn deliveries_of_a_subject_wait_for_the_one_before() {
     let plans = (1..).map(Plan::draw).filter(|plan| plan.order.is_some());
@@ -91,37 +91,38 @@ fn deliveries_of_a_subject_wait_for_the_one_before() {
     panic!("only {held} deliveries waited");
 }
 
-/// A reader got a delivery seconds after its webhook was removed: the webhook was read before the delivery's event, and
-/// reading the event took seconds.
+/// Regression test: a reader received a delivery seconds after its webhook was removed, since the webhook was read
+/// before the delivery's event, and reading the event took seconds.
 #[test]
 fn a_removed_webhook_gives_nothing_to_a_waiting_reader() {
     let steps = [2, 4, 5, 8, 11, 40_000, 40_001, 40_002];
     keeps_every_promise(&Plan::draw(6_930).only(&steps).with_faults(&[Fault::AnswerLost, Fault::OldRead]));
 }
 
-/// The SDK repeated an addition whose answer was lost, and the statistics counted its attempts twice.
+/// Regression test: the SDK repeated an addition whose response was lost, and the statistics counted its attempts
+/// twice.
 #[test]
 fn no_attempt_counts_twice_in_the_statistics() {
     keeps_every_promise(&Plan::draw(94));
 }
 
-/// A permission was replaced after its refresh was claimed but before the provider responded. The check considered the
-/// previous one's tokens lost.
+/// Regression test: a permission was replaced after its refresh was claimed but before the provider responded. The
+/// check considered the previous permission's tokens lost.
 #[test]
 fn a_permission_that_is_replaced_during_its_refresh_loses_nothing() {
     keeps_every_promise(&Plan::draw(9_001_144));
 }
 
-/// An attempt was counted only when all of its message's attempts had ended. If another one's endpoint was silent, a
-/// failure was counted after a later success, and the webhook seemed to be failing.
+/// Regression test: an attempt was counted only when all of its message's attempts had ended. If the endpoint of
+/// another attempt was silent, a failure was counted after a later success, and the webhook seemed to be failing.
 #[test]
 fn an_attempt_beside_a_silent_one_is_counted_within_a_second() {
     let plan = Plan { speed: 4, ..Plan::draw(6_003_496).only(&[0, 1, 4, 5, 29, 30]).with_faults(&[]) };
     keeps_every_promise(&plan);
 }
 
-/// A publish request was frozen for minutes, wrote its event after the sweep had passed it, and died before opening the
-/// deliveries. The next delivery about the subject waited for one that was never sent.
+/// Regression test: a publish request was frozen for minutes, wrote its event after the sweep had passed it, and died
+/// before opening the deliveries. The next delivery about the subject waited for a delivery that was never sent.
 #[test]
 fn an_unopened_delivery_does_not_hold_its_line() {
     keeps_every_promise(&Plan::draw(702_645));

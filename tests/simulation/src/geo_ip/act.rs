@@ -1,4 +1,4 @@
-//! Carries out a history's steps about databases.
+//! Performing a history's steps about databases.
 
 use std::{sync::Arc, time::Duration};
 
@@ -13,10 +13,10 @@ use crate::{
     sandbox::Function,
 };
 
-/// Longer than any sandbox is frozen.
+/// Longer than any sandbox stays frozen.
 const THAWED: Duration = Duration::from_secs(2 * 60 * 60);
 
-/// Carries out a step.
+/// Performs one step.
 pub async fn act(cloud: &Arc<Cloud>, action: GeoIpAction) {
     let world = &cloud.world;
     match action {
@@ -56,7 +56,7 @@ pub async fn act(cloud: &Arc<Cloud>, action: GeoIpAction) {
     }
 }
 
-/// The release that was blocked last, as the operator sees it in the pointer.
+/// The most recently blocked release, as the pointer shows it to the operator.
 fn last_blocked(bucket: &Bucket, edition: &EditionName) -> String {
     let pointer = bucket.object(&format!("{ENVIRONMENT}/{edition}/current.json")).unwrap_or_default();
     let pointer: Value = serde_json::from_slice(pointer).unwrap_or_default();
@@ -64,7 +64,7 @@ fn last_blocked(bucket: &Bucket, edition: &EditionName) -> String {
     last.unwrap_or_default().to_owned()
 }
 
-/// The schedule's update of all editions.
+/// Performs the schedule's update of all editions.
 async fn update(cloud: &Arc<Cloud>) -> Option<Result<String, String>> {
     let report = cloud.invoke(Function::UpdateGeoIp, |bundle| async move {
         match bundle.geo_ip().scheduled().await {
@@ -78,7 +78,7 @@ async fn update(cloud: &Arc<Cloud>) -> Option<Result<String, String>> {
     report
 }
 
-/// Updates without faults, once no sandbox is frozen any longer: every edition has a new release.
+/// Updates without faults when no sandbox is frozen any more: every edition has a new release.
 pub async fn finish(cloud: &Arc<Cloud>) {
     pause(THAWED).await;
     let now = cloud.world.clock.millis();

@@ -1,4 +1,4 @@
-//! A history's published geo-IP databases: providers, updates, and an operator who rolls back.
+//! The published geo-IP databases in a history: providers, updates, and an operator who rolls back.
 
 mod act;
 mod provider;
@@ -15,13 +15,14 @@ pub use provider_wires::ProviderWires;
 use crate::{aws::bucket::Bucket, sandbox::Sandbox, world::World};
 use provider::Provider;
 
-/// The deployment's name; all keys begin with it.
+/// The name of the deployment, with which all keys begin.
 pub const ENVIRONMENT: &str = "simulation";
-/// The editions, each from a different kind of source: a file with a checksum beside it, MaxMind, and a file alone.
+/// The editions, each from a different kind of source: a file with a separate checksum, MaxMind, and a file without a
+/// checksum.
 pub const EDITIONS: [&str; 3] = ["summed", "GeoLite2-City", "alone"];
-/// The server of all providers. Nothing is dialled.
+/// The server for all providers. No connection is made.
 pub const SERVER: &str = "http://127.0.0.1:9000";
-/// The number of turns.
+/// The number of turns in a cycle.
 const TURNS: u64 = 64;
 
 /// The action in a step about the databases.
@@ -29,28 +30,29 @@ const TURNS: u64 = 64;
 pub enum GeoIpAction {
     /// A provider releases a database.
     Release(usize),
-    /// A provider serves an edition in another way.
+    /// A provider changes how it serves an edition.
     Serve(usize, ProviderMood),
     /// The schedule updates all editions.
     Update,
-    /// A person updates all editions; nothing is published unless this is `true`.
+    /// A person updates all editions; the databases are published only if this is `true`.
     UpdateByRequest(bool),
     /// An operator rolls back to the previous release.
     RollBack(usize),
-    /// An operator unblocks the release that was blocked last.
+    /// An operator unblocks the most recently blocked release.
     Unblock(usize),
 }
 
-/// The shared state.
+/// The state that all sandboxes share.
 #[derive(Debug)]
 pub struct GeoIp {
-    /// S3.
+    /// The S3 bucket.
     pub bucket: Bucket,
-    /// The editions' providers.
+    /// The provider of each edition.
     pub providers: Vec<Provider>,
     /// The sandboxes that ran operators' commands.
     pub operators: Vec<u64>,
-    /// The outcome of the last update of a quiet history; `None` before it, or if it returned nothing.
+    /// The outcome of a history's last update after all faults ended; `None` before that update, or if it returned
+    /// nothing.
     pub last_update: Option<Result<String, String>>,
 }
 
@@ -63,14 +65,14 @@ impl Default for GeoIp {
 
 /// Waits for the next millisecond that belongs to a sandbox alone.
 ///
-/// An update reads and writes files on other threads. This work takes no time on the paused clock, but its order
-/// relative to other sandboxes' work in the same millisecond would differ from run to run.
+/// An update reads and writes files on other threads. This work takes no time on the paused clock, but in relation to
+/// other sandboxes' work in the same millisecond, its order would differ from run to run.
 pub async fn in_turn(world: &Arc<World>, sandbox: &Sandbox) {
     let now = world.clock.millis();
     pause(Duration::from_millis((sandbox.id % TURNS + TURNS - now % TURNS) % TURNS)).await;
 }
 
-/// A time in which no sandbox has its turn, rounded up.
+/// A duration after which no sandbox has its turn, rounded up.
 pub fn between_turns(time: Duration) -> Duration {
     Duration::from_millis(u64::try_from(time.as_millis()).unwrap_or_default().next_multiple_of(TURNS))
 }

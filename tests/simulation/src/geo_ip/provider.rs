@@ -1,4 +1,4 @@
-//! A provider of databases: its releases, and how it reacts to requests.
+//! A database provider: its releases, and how it reacts to requests.
 
 use std::{io::Write, sync::Arc};
 
@@ -14,24 +14,24 @@ use crate::aws::bucket::hex;
 /// How a provider serves an edition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ProviderMood {
-    /// Correctly, after this many milliseconds.
+    /// Serves the file correctly, after this many milliseconds.
     Serves(u64),
-    /// With this status.
+    /// Responds with this status.
     Status(u16),
-    /// Half of the file, and then nothing more.
+    /// Sends half of the file, then nothing more.
     Stalls,
-    /// Half of the file, and closes the connection.
+    /// Sends half of the file, then closes the connection.
     Half,
-    /// With one wrong byte in the file.
+    /// Serves the file with one wrong byte.
     Wrong,
-    /// The file of the previous release, with the checksum of the newest.
+    /// Serves the previous release's file with the newest release's checksum.
     Stale,
-    /// Closes the connection without an answer.
+    /// Closes the connection without a response.
     Refuses,
 }
 
 impl ProviderMood {
-    /// A random way; half of the time, a correct one.
+    /// A random way of serving, which is the correct one half of the time.
     pub fn draw(rng: &mut Rng) -> Self {
         match rng.u8(0..16) {
             0..=7 => Self::Serves(rng.u64(0..4_000)),
@@ -47,31 +47,31 @@ impl ProviderMood {
     }
 }
 
-/// A released database.
+/// A database that was released.
 #[derive(Debug, Clone)]
 pub struct Release {
     /// When it was built, in seconds.
     pub epoch: u64,
-    /// The SHA-256 of the database.
+    /// The SHA-256 hash of the database.
     pub sha256: String,
-    /// The MD5 of the database.
+    /// The MD5 hash of the database.
     pub md5: String,
-    /// The file that is served.
+    /// The file that the provider serves.
     pub file: Vec<u8>,
 }
 
-/// A provider of one edition.
+/// The provider of a single edition.
 #[derive(Debug)]
 pub struct Provider {
     edition: &'static str,
-    /// How it serves.
+    /// How the provider serves the edition.
     pub mood: ProviderMood,
-    /// Its releases, oldest first.
+    /// The provider's releases, oldest first.
     pub releases: Vec<Arc<Release>>,
 }
 
 impl Provider {
-    /// A provider without a release.
+    /// A provider without any releases.
     pub fn new(edition: &'static str) -> Self {
         Self { edition, mood: ProviderMood::Serves(50), releases: Vec::new() }
     }
@@ -92,7 +92,8 @@ impl Provider {
         self.releases.push(Arc::new(release));
     }
 
-    /// The answer to a request for this path: a status, a body, and how much of it is sent; `None` for all.
+    /// The response to a request for this path: a status, a body, and the number of bytes that are sent; `None` if all
+    /// are.
     pub fn answer(&self, path: &str) -> (u16, Vec<u8>, Option<usize>) {
         let Some(newest) = self.releases.last() else { return (404, Vec::new(), None) };
         if let ProviderMood::Status(status) = self.mood {

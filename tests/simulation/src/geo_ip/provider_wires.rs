@@ -1,4 +1,4 @@
-//! The network that leads to the providers of databases.
+//! The network that leads to the database providers.
 
 use std::{fmt, io, net::SocketAddr, sync::Arc, time::Duration};
 
@@ -10,10 +10,10 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream, duplex};
 use super::{EDITIONS, ProviderMood, between_turns, in_turn};
 use crate::{faults::Fault, sandbox::Sandbox, world::World};
 
-/// The network of one sandbox.
+/// One sandbox's network.
 #[derive(Clone)]
 pub struct ProviderWires {
-    /// The shared state.
+    /// The state that all sandboxes share.
     pub world: Arc<World>,
     /// The sandbox that connects.
     pub sandbox: Arc<Sandbox>,
@@ -55,7 +55,7 @@ impl Network for ProviderWires {
     }
 }
 
-/// Answers one request.
+/// Handles one request.
 async fn serve(world: &World, sandbox: u64, mut stream: DuplexStream) -> Option<()> {
     let mut head = Vec::new();
     while !head.ends_with(b"\r\n\r\n") {
@@ -77,7 +77,7 @@ async fn serve(world: &World, sandbox: u64, mut stream: DuplexStream) -> Option<
     stream.write_all(head.as_bytes()).await.ok()?;
     stream.write_all(&body[..sent.unwrap_or(length)]).await.ok()?;
     if mood == ProviderMood::Stalls && sent.is_some() {
-        // The other side has given up.
+        // The client has given up.
         let _ = stream.read_u8().await;
     }
     Some(())

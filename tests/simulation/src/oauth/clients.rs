@@ -1,4 +1,4 @@
-//! The tenants that create applications, and the clients that get, present and revoke tokens.
+//! The tenants, which create applications, and the clients, which get, present and revoke tokens.
 
 use std::time::Duration;
 
@@ -33,7 +33,7 @@ use crate::{
     tenants::{Tenants, done, once},
 };
 
-/// The token in an answer.
+/// The token in a response.
 fn token(tenant: usize, text: &str) -> Option<Token> {
     let claims = BASE64_URL_SAFE_NO_PAD.decode(text.split('.').nth(1)?).ok()?;
     let claims: Value = serde_json::from_slice(&claims).ok()?;
@@ -61,7 +61,7 @@ fn notes() -> Notes {
 }
 
 impl Tenants {
-    /// Carries out a step about tokens.
+    /// Performs a step about tokens.
     pub async fn act_on_tokens(&self, step: Step, action: Action) {
         let world = &self.cloud.world;
         let rng = &mut world.draws.about(&("token", step.number));
@@ -115,7 +115,7 @@ impl Tenants {
         }
     }
 
-    /// Makes a request that ends tokens, and records when it was acknowledged.
+    /// Sends a request that ends tokens, and records when it was acknowledged.
     async fn end<W>(
         &self,
         step: Step,
@@ -134,7 +134,7 @@ impl Tenants {
         let mut rng = self.cloud.world.draws.about(&("end", step.number));
         let token = self.records().oauth.tokens_that_end(number, &mut rng);
         let ended = self.request(step, None, None, function, work);
-        // Functions that create credentials verify one of the tokens in the meantime, and immediately afterwards.
+        // In the meantime and immediately afterwards, functions that create credentials verify one of the tokens.
         let around = rng.bool().then_some(token).flatten();
         let meanwhile = async {
             if let Some(token) = around {
@@ -143,7 +143,7 @@ impl Tenants {
             }
         };
         let (answer, ()) = tokio::join!(ended, meanwhile);
-        // A credential that existed and is no longer found was ended by an earlier try or another request.
+        // A credential that existed and is no longer found was ended either by an earlier try or by another request.
         if matches!(answer, Some(Answer::Done(_) | Answer::Refused(404))) {
             let now = self.cloud.world.clock.millis();
             self.records().oauth.endings[number].acknowledged = Some(now);
@@ -158,7 +158,7 @@ impl Tenants {
         let body = json!({ "name": name, "scopes": ["account.read"] }).to_string();
         let key = key.map(|key| format!("application-{key}"));
         let again = key.clone();
-        // The operator, or a client with a token.
+        // The request comes from the operator, or from a client with a token.
         let by = if rng.bool() { self.records().oauth.token_of(tenant, rng) } else { None };
         let token = by.map(|by| self.records().oauth.tokens[by].text.clone());
         let began = self.cloud.world.clock.millis();
@@ -287,7 +287,7 @@ impl Tenants {
         .await;
     }
 
-    /// Functions verify a token, in several sandboxes at once.
+    /// Functions verify a token in several sandboxes concurrently.
     async fn verify(&self, tenant: usize, sandboxes: u8, rng: &mut Rng) {
         let Some(number) = self.records().oauth.token_of(tenant, rng) else { return };
         self.verify_token(number, rng.u8(0..4) == 0, sandboxes).await;

@@ -23,11 +23,11 @@ use crate::{
     world::{At, World},
 };
 
-/// The API's address.
+/// The URL of the API.
 pub const BASE_URL: &str = "https://api.simulated";
-/// The issuer's address.
+/// The URL of the issuer.
 pub const ISSUER: &str = "https://auth.simulated";
-/// The lifetime of tokens, in seconds.
+/// How long tokens are valid, in seconds.
 pub const LIFETIME: u32 = 1_800;
 
 /// The action in a step about tokens.
@@ -37,9 +37,9 @@ pub enum Action {
     Create(usize, Option<u8>),
     /// A tenant adds a secret to one of its applications.
     AddSecret(usize),
-    /// An application gets a token with one of its secrets.
+    /// An application gets a token, using one of its secrets.
     GetToken(usize),
-    /// Functions verify a token, in this many sandboxes at once.
+    /// Functions verify a token in this many sandboxes concurrently.
     Verify(usize, u8),
     /// An application revokes one of its tokens.
     Revoke(usize),
@@ -47,7 +47,7 @@ pub enum Action {
     RemoveSecret(usize),
     /// A tenant removes an application.
     RemoveApplication(usize),
-    /// The partition with the revocations is throttled for this long.
+    /// The partition that contains the revocations is throttled for this long.
     Throttle(Duration),
 }
 
@@ -88,7 +88,7 @@ pub fn plan(draws: Draws, length: Duration) -> Vec<(Duration, Action)> {
     steps
 }
 
-/// Publishes the keys that verify tokens, as provisioning a deployment does.
+/// Publishes the keys that verify tokens, as provisioning does.
 pub fn publish_keys(world: &World) {
     let keys = SigningSecret::read(&aws::signing_keys()).and_then(|secret| secret.keys());
     let mut published = Published::default();
@@ -110,7 +110,7 @@ pub fn publish_keys(world: &World) {
     state.chances = chances;
 }
 
-/// A value in the form of DynamoDB.
+/// A value in DynamoDB's format.
 fn attribute(value: &Value) -> Value {
     match value {
         Value::Null => json!({ "NULL": true }),

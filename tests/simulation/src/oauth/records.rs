@@ -1,23 +1,24 @@
-//! The token issuer's clients' memory.
+//! The facts that the token issuer's clients remember.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use fastrand::Rng;
 
-/// What tenants remember about tokens.
+/// The facts that tenants remember about tokens.
 #[derive(Debug, Default)]
 pub struct Records {
-    /// The secrets of applications.
+    /// The applications' secrets.
     pub secrets: Vec<Secret>,
-    /// The tokens.
+    /// The tokens that clients got.
     pub tokens: Vec<Token>,
-    /// The requested ends of tokens, secrets and applications.
+    /// The requests that end tokens, secrets or applications.
     pub endings: Vec<Ending>,
-    /// The verifications of tokens.
+    /// The verifications of tokens so far.
     pub verifications: Vec<Verification>,
-    /// The answers by tenant, path and idempotency key.
+    /// The responses by tenant, path and idempotency key.
     pub answers: BTreeMap<(usize, String, String), BTreeSet<String>>,
-    /// The number of applications that may have been created, by name. All tries with one key create one.
+    /// The number of applications that may have been created, by name. All tries with the same key create a single
+    /// application.
     pub made: BTreeMap<(usize, String), u32>,
 }
 
@@ -26,83 +27,83 @@ pub struct Records {
 pub struct Secret {
     /// The tenant that owns the application.
     pub tenant: usize,
-    /// The application.
+    /// The client identifier of the application.
     pub client: String,
     /// The secret's identifier.
     pub id: String,
-    /// The secret.
+    /// The secret itself.
     pub secret: String,
 }
 
-/// A token.
+/// A token that a client got.
 #[derive(Debug, Clone)]
 pub struct Token {
-    /// The tenant whose application got it.
+    /// The tenant whose application got the token.
     pub tenant: usize,
-    /// The application.
+    /// The client identifier of the application.
     pub client: String,
-    /// The secret that it was obtained with.
+    /// The identifier of the secret with which the token was obtained.
     pub credential: String,
-    /// Its identifier.
+    /// The token's identifier.
     pub id: String,
-    /// When it expires, in seconds.
+    /// When the token expires, in seconds.
     pub expires: u64,
-    /// The token.
+    /// The token itself.
     pub text: String,
 }
 
-/// What ends.
+/// The thing that ends.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Ends {
-    /// A token, by its identifier.
+    /// A token, with its identifier.
     Token(String),
-    /// An application's secret, by both identifiers.
+    /// A secret, with the application's identifier and its own.
     Secret(String, String),
-    /// An application.
+    /// An application, with its identifier.
     Application(String),
 }
 
-/// A request for an end.
+/// A request that ends something.
 #[derive(Debug, Clone)]
 pub struct Ending {
-    /// What ends.
+    /// The thing that ends.
     pub what: Ends,
     /// When the request began, in milliseconds.
     pub began: u64,
-    /// When it was acknowledged.
+    /// When the request was acknowledged, if it was.
     pub acknowledged: Option<u64>,
 }
 
 /// A function's verdict on a token.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Verdict {
-    /// It is valid.
+    /// The token is valid.
     Valid,
-    /// It is not.
+    /// The token was refused, for this reason.
     Refused(String),
     /// The table did not respond.
     Unavailable,
 }
 
-/// A token's verification.
+/// The verification of a token.
 #[derive(Debug, Clone)]
 pub struct Verification {
     /// The token's index in the records.
     pub token: usize,
     /// Whether the revocations were read for this verification.
     pub fresh: bool,
-    /// The sandbox and the invocation; `None` for a request of several tries.
+    /// The sandbox and the invocation; `None` for a request with several tries.
     pub place: Option<(u64, u64)>,
-    /// When it began, in milliseconds.
+    /// When the verification began, in milliseconds.
     pub began: u64,
-    /// When it was answered.
+    /// When the verification completed.
     pub answered: u64,
-    /// The answer.
+    /// The function's verdict.
     pub verdict: Verdict,
 }
 
 impl Ends {
-    /// Whether this ends a token.
+    /// Whether this ends the given token.
     pub fn ends(&self, token: &Token) -> bool {
         match self {
             Self::Token(id) => *id == token.id,
@@ -117,7 +118,7 @@ impl Records {
         let known: Vec<_> = (0..self.tokens.len()).filter(|token| self.tokens[*token].tenant == tenant).collect();
         let ended = |token: &usize| self.endings.iter().any(|ending| ending.what.ends(&self.tokens[*token]));
         let ended: Vec<_> = known.iter().copied().filter(ended).collect();
-        // The last one that ended, any one that ended, or any.
+        // Choose the token that ended last, any token that ended, or any token.
         match rng.u8(0..3) {
             0 if !ended.is_empty() => ended.last().copied(),
             1 if !ended.is_empty() => rng.choice(ended),

@@ -34,7 +34,7 @@ pub struct UseCases {
 }
 
 impl Bundle {
-    /// Verifies tokens, with a separate handle of the table.
+    /// The use case that verifies tokens, with a separate handle for the table.
     pub async fn verifier(&self) -> Arc<Verifier> {
         let make = async || {
             let table = Table::new(self.aws.dynamodb(), TABLE);
@@ -47,7 +47,7 @@ impl Bundle {
         Arc::clone(self.oauth.verifier.get_or_init(make).await)
     }
 
-    /// The applications.
+    /// The store of applications.
     pub fn applications(&self) -> Applications {
         Applications::new(self.table.clone())
     }
@@ -56,7 +56,7 @@ impl Bundle {
         Secrets::connect(&self.aws, crate::aws::SECRETS_PREFIX)
     }
 
-    /// Creates applications and secrets.
+    /// The use case that creates applications and secrets.
     pub async fn applications_registration(&self) -> &Registration {
         let make = async || Registration {
             applications: self.applications(),
@@ -73,7 +73,7 @@ impl Bundle {
         ClientAuthentication::start(&self.table, secrets, limits, ISSUER.to_owned(), self.clock.clone()).await
     }
 
-    /// Issues tokens.
+    /// The use case that issues tokens.
     pub async fn grant(&self) -> &ClientCredentials {
         let make = async || {
             let secrets = self.issuers_secrets();
@@ -88,7 +88,7 @@ impl Bundle {
         self.oauth.grant.get_or_init(make).await
     }
 
-    /// Revokes tokens.
+    /// The use case that revokes tokens.
     pub async fn token_revocation(&self) -> &Revocation {
         let make =
             async || Revocation { clients: self.clients(self.issuers_secrets()).await, tokens: self.verifier().await };

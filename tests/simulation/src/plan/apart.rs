@@ -1,4 +1,4 @@
-//! The plan of a history in which only one tenant has trouble: nothing may delay the other's deliveries.
+//! The plan of a history in which only one tenant has trouble: nothing may delay the other tenant's deliveries.
 
 use std::time::Duration;
 
@@ -11,12 +11,12 @@ use crate::{
     faults::Chances,
 };
 
-/// The tenant with all the trouble.
+/// The tenant that has all the trouble.
 pub const TROUBLED: usize = 0;
 /// The tenant with healthy endpoints.
 pub const QUIET: usize = 1;
 
-/// A seed's plan.
+/// The plan for a seed.
 pub fn draw(seed: u64, draws: Draws) -> Plan {
     let rng = &mut draws.about(&"apart");
     let mut steps = Vec::new();
@@ -66,7 +66,7 @@ pub fn draw(seed: u64, draws: Draws) -> Plan {
     }
 }
 
-/// A reaction that holds permits, or causes many attempts.
+/// A reaction that either occupies permits or causes many attempts.
 fn bad_mood(rng: &mut Rng) -> Mood {
     match rng.u8(0..8) {
         0..=2 => Mood::Silent,

@@ -1,4 +1,4 @@
-//! The plan of a history with pull webhooks: a mixed history, with readers of the feeds.
+//! The plan of a history with pull webhooks: a mixed history in which readers read the feeds.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use fastrand::Rng;
 use super::{Action, Plan, PlanKind, Step, WEBHOOKS};
 use crate::{draws::Draws, endpoints::Slot, readers::Reading};
 
-/// A seed's plan.
+/// The plan for a seed.
 pub fn draw(seed: u64, draws: Draws) -> Plan {
     let mut plan = Plan { kind: PlanKind::Feeds, ..Plan::mixed(seed, draws, false) };
     let rng = &mut draws.about(&"feeds");
@@ -56,7 +56,7 @@ fn slot(webhooks: &[Slot], tenant: usize, rng: &mut Rng) -> Slot {
     rng.choice(of_tenant).copied().unwrap_or((tenant, rng.usize(0..WEBHOOKS)))
 }
 
-/// Readers that answer after their deliveries have become visible again, while another reader requests them.
+/// Readers that answer only after their deliveries have become visible again, while another reader is requesting them.
 fn late_readers(plan: &Plan, webhooks: &[Slot], rng: &mut Rng) -> Vec<(Duration, Action)> {
     let is_published = |step: &&Step| matches!(step.action, Action::Publish(..) | Action::PutOnBus(..));
     let mut readers = Vec::new();
@@ -74,7 +74,8 @@ fn late_readers(plan: &Plan, webhooks: &[Slot], rng: &mut Rng) -> Vec<(Duration,
     readers
 }
 
-/// Readers soon after this time: one, or several at once, and often a later one for deliveries that are visible again.
+/// Readers soon after this time: one, or several concurrently, and often a later one for deliveries that are visible
+/// again.
 fn readers(slot: Slot, from: Duration, rng: &mut Rng) -> Vec<(Duration, Action)> {
     let at = from + Duration::from_secs_f64(8.0 * rng.f64().powi(2));
     let mut readers = vec![(at, Action::Read(slot, Reading::draw(rng)))];

@@ -11,10 +11,10 @@ use crate::{
     geo_ip::{EDITIONS, GeoIpAction, ProviderMood, between_turns},
 };
 
-/// How many times more frequent faults are than in other histories, since an update makes few calls.
+/// How many times more frequent faults are than in other histories, since an update makes only a few calls.
 const OFTEN: u16 = 6;
 
-/// A seed's plan.
+/// The plan for a seed.
 pub fn draw(seed: u64, draws: Draws) -> Plan {
     let rng = &mut draws.about(&"geo-ip");
     let chances = if rng.u8(0..10) == 0 { Chances::none() } else { Chances::draw(rng).times(OFTEN) };
@@ -42,7 +42,7 @@ pub fn draw(seed: u64, draws: Draws) -> Plan {
     Plan { seed, kind: PlanKind::GeoIp, chances, steps: in_order(steps.collect()), speed: 1, order: None }
 }
 
-/// An update, or two within seconds.
+/// One update, or two within seconds.
 fn updates(at: Duration, rng: &mut Rng) -> Vec<(Duration, GeoIpAction)> {
     let update = |rng: &mut Rng| match rng.u8(0..6) {
         0 => GeoIpAction::UpdateByRequest(rng.u8(0..3) > 0),

@@ -1,4 +1,4 @@
-//! The order of deliveries by subject, in some of the mixed histories and of those with feeds.
+//! Order by subject, in some of the mixed histories and of those with feeds.
 
 use std::time::Duration;
 
@@ -10,12 +10,12 @@ use crate::{
     endpoints::{Mood, Slot},
 };
 
-/// The number of the first added step. It stays below the numbers in events with an idempotency key.
+/// The number of the first step that is added. It is lower than the numbers in events with an idempotency key.
 const FIRST: usize = 500;
 
 impl Plan {
-    /// The plan with ordered webhooks, events with few subjects, and bursts of publish requests; in most histories, the
-    /// unchanged plan.
+    /// This plan with ordered webhooks, events with few subjects, and bursts of publish requests; in most histories,
+    /// the plan is unchanged.
     pub(super) fn ordered(mut self, draws: Draws) -> Self {
         let rng = &mut draws.about(&"ordered by subject");
         if rng.u8(0..4) > 0 {
@@ -55,7 +55,7 @@ pub(super) fn any_time(length: Duration, rng: &mut Rng) -> Duration {
     Duration::from_secs(2) + length.mul_f64(rng.f64())
 }
 
-/// Publish requests in quick succession, mostly while this webhook's endpoint has trouble.
+/// Publish requests in quick succession, usually while this webhook's endpoint has trouble.
 fn burst(slot: Slot, from: Duration, rng: &mut Rng) -> Vec<(Duration, Action)> {
     let mut steps = Vec::new();
     if rng.u8(0..3) > 0 {
@@ -65,7 +65,7 @@ fn burst(slot: Slot, from: Duration, rng: &mut Rng) -> Vec<(Duration, Action)> {
     }
     let mut at = from;
     for _ in 0..rng.usize(2..=6) {
-        // Some are concurrent, and most begin when the one before is acknowledged.
+        // Some requests are concurrent, and most begin when the previous one is acknowledged.
         at += Duration::from_secs_f64(3.0 * rng.f64().powi(2));
         let kind = Kind::draw(rng);
         let is_on_bus = rng.u8(0..4) == 0;

@@ -1,4 +1,4 @@
-//! Owners' pauses, in some of the mixed histories and of those with feeds. Each has an end, so no delivery waits
+//! Owners' pauses, in some of the mixed histories and of those with feeds. Each pause has an end, so no delivery waits
 //! forever if the request to resume the webhook fails.
 
 use std::time::Duration;
@@ -9,12 +9,12 @@ use super::{
 };
 use crate::draws::Draws;
 
-/// The number of the first added step: higher than in the plan with an order, and lower than the numbers in events with
-/// an idempotency key.
+/// The number of the first step that is added: higher than in a plan with order by subject, and lower than the numbers
+/// in events with an idempotency key.
 const FIRST: usize = 800;
 
 impl Plan {
-    /// The plan with pauses, publish requests during them, and resumptions; in most histories, the unchanged plan.
+    /// This plan with pauses, publish requests during them, and resumptions; in most histories, the plan is unchanged.
     pub(super) fn paused(mut self, draws: Draws) -> Self {
         let rng = &mut draws.about(&"pauses by owners");
         if rng.u8(0..6) > 0 {

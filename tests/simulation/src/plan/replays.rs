@@ -1,5 +1,5 @@
-//! Replays, in some of the mixed histories and of those with feeds: events are published while a webhook is disabled,
-//! or before it exists, and are then replayed to it, often twice.
+//! Replays, in some of the mixed histories and of those with feeds: events are published while a webhook is disabled or
+//! before it exists, and are then replayed to it, often twice.
 
 use std::time::Duration;
 
@@ -9,12 +9,12 @@ use super::{
 };
 use crate::draws::Draws;
 
-/// The number of the first added step: higher than in the plan with pauses, and lower than the numbers in events with
-/// an idempotency key.
+/// The number of the first step that is added: higher than in a plan with pauses, and lower than the numbers in events
+/// with an idempotency key.
 const FIRST: usize = 900;
 
 impl Plan {
-    /// The plan with replays; in most histories, the unchanged plan.
+    /// This plan with replays; in most histories, the plan is unchanged.
     pub(super) fn replaying(mut self, draws: Draws) -> Self {
         let rng = &mut draws.about(&"replays");
         if rng.u8(0..5) > 0 {

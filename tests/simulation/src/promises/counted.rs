@@ -13,24 +13,24 @@ use crate::{
     sandbox::Function,
 };
 
-/// When a failure's count is certain to be visible to the next claim: the counting interval, a slow call, reading a
-/// second-old value, and the difference between two clocks.
+/// When the next claim is certain to see a failure's count: after the counting interval, a slow call, a read that is a
+/// second old, and the difference between two clocks.
 const COUNTED_WITHIN: u64 = 12_000;
 
 /// The functions that record attempts, and count them afterwards.
 const COUNTING: [Function; 3] = [Function::DispatchDeliveries, Function::ReadFeed, Function::AcknowledgeFeed];
 
-/// The faults of these functions that may keep attempts from being counted. docs/crashes.md describes the first ones:
-/// "recorded, not counted". A count that the table refuses is only logged, and so is a breaker that a requested probe
+/// The faults in these functions that may keep attempts from being counted. docs/crashes.md describes the first of them
+/// ("recorded, not counted"). A count that the table refuses is only logged, as is a breaker that a requested probe
 /// could not close.
 const EXCUSES: [Fault; 9] =
     [KilledBefore, KilledAfter, FrozenBefore, FrozenAfter, Throttled, Refused, Unreached, AnswerLost, Conflict];
 
-/// One in this many attempts may be lost with a sandbox frozen while it is writing the counts that it holds; with fewer
-/// attempts, none may be lost.
+/// One in this many attempts may be lost with a sandbox that is frozen while writing the counts that it holds; with
+/// fewer attempts, none may be lost.
 const HELD_SHARE: u64 = 20;
 
-/// The number of attempts, and of successful ones.
+/// The number of attempts, and how many of them succeeded.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 struct Count {
     attempts: u64,
@@ -66,7 +66,7 @@ fn is_excused(facts: &Facts<'_>) -> bool {
         || !facts.state.interrupted.is_empty()
 }
 
-/// The attempts in the histories of each webhook's deliveries.
+/// The attempts recorded in the histories of each webhook's deliveries.
 fn recorded<'a>(facts: &'a Facts<'_>) -> BTreeMap<&'a str, Count> {
     let mut counts: BTreeMap<_, Count> = BTreeMap::new();
     for delivery in facts.deliveries.values() {
@@ -77,7 +77,7 @@ fn recorded<'a>(facts: &'a Facts<'_>) -> BTreeMap<&'a str, Count> {
     counts
 }
 
-/// The attempts in each webhook's statistics, in all hours. Single hours cannot be compared, since an attempt belongs
+/// The attempts in each webhook's statistics, over all hours. Single hours cannot be compared, since an attempt belongs
 /// to the hour in which it was counted.
 fn shown<'a>(facts: &'a Facts<'_>) -> BTreeMap<&'a str, Count> {
     let mut counts: BTreeMap<_, Count> = BTreeMap::new();
@@ -90,9 +90,9 @@ fn shown<'a>(facts: &'a Facts<'_>) -> BTreeMap<&'a str, Count> {
     counts
 }
 
-/// Why a webhook's stored health contradicts the histories of its deliveries.
+/// The way in which a webhook's stored health contradicts its deliveries' histories.
 fn wrong_health(facts: &Facts<'_>, id: &str, health: &Item, is_excused: bool) -> Option<String> {
-    // Attempts that carry an operational event change no health.
+    // Attempts that send an operational event do not change the health.
     let is_operational = |delivery: &&DeliveryFacts<'_>| {
         let kind = text(delivery.head, "type");
         kind.starts_with("webhook.") && delivery.head.get("test").is_none()

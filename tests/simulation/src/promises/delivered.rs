@@ -38,10 +38,10 @@ pub fn check(facts: &Facts<'_>, records: &Records, note: &mut impl FnMut(Promise
     }
 }
 
-/// The missing parts of an acknowledged publish request.
+/// The parts that an acknowledged publish request lacks.
 fn missing(facts: &Facts<'_>, records: &Records, request: &Request, answer: &Value, at: u64) -> Vec<String> {
     let (tenant, kind) = match (request.step.action, &request.key) {
-        // With a key, the event's type follows from the key.
+        // With a key, the key determines the event's type.
         (Action::Publish(tenant, kind, None) | Action::PutOnBus(tenant, kind), _) => (tenant, kind.name()),
         (Action::Publish(tenant, _, Some(key)), _) => {
             (tenant, if key % 2 == 0 { "booking.created" } else { "booking.cancelled" })
@@ -56,7 +56,7 @@ fn missing(facts: &Facts<'_>, records: &Records, request: &Request, answer: &Val
             faults.push(format!("there is no delivery {delivery}"));
         }
     }
-    // The first try with the key makes the plan.
+    // The first try with a key creates the plan.
     let is_same = |other: &&Request| match request.step.action {
         Action::Publish(..) => other.key.is_some() && other.key == request.key && same_tenant(other, tenant),
         _ => false,
@@ -72,8 +72,8 @@ fn missing(facts: &Facts<'_>, records: &Records, request: &Request, answer: &Val
     faults
 }
 
-/// The missing deliveries of the outbox's events, for webhooks that subscribed to an event for as long as it was in the
-/// outbox.
+/// The deliveries that are missing for events in the outbox, to webhooks that subscribed to an event for as long as it
+/// was in the outbox.
 fn missing_of_outbox(facts: &Facts<'_>) -> Vec<String> {
     let opened: BTreeSet<_> = facts
         .deliveries
@@ -100,13 +100,13 @@ fn missing_of_outbox(facts: &Facts<'_>) -> Vec<String> {
     faults
 }
 
-/// Whether a delivery's webhook had no retries at any time.
+/// Whether a delivery's webhook had no retries at some time.
 fn may_lack_retries(facts: &Facts<'_>, delivery: &DeliveryFacts<'_>) -> bool {
     let Some(webhook) = facts.webhooks.get(text(delivery.head, "webhookIdentifier")) else { return false };
     webhook.between(0, u64::MAX).flatten().any(|state| !state.has_retries)
 }
 
-/// The delivery has more scheduled attempts than a webhook without retries makes.
+/// The fault if a delivery has more scheduled attempts than a webhook without retries makes.
 fn retried_without_retries(facts: &Facts<'_>, delivery: &DeliveryFacts<'_>) -> Option<String> {
     let webhook = facts.webhooks.get(text(delivery.head, "webhookIdentifier"))?;
     let mut states = webhook.between(0, u64::MAX).flatten();
@@ -147,7 +147,7 @@ fn unexplained(facts: &Facts<'_>, records: &Records, id: &str, delivery: &Delive
         "cancelled" => {
             let webhook = facts.webhooks.get(text(delivery.head, "webhookIdentifier"))?;
             let times = || delivery.versions.iter().map(|version| version.at);
-            // A late publish request opens its deliveries before it writes the event.
+            // A late publish request opens its deliveries before writing the event.
             let opened = times().next().map_or(delivery.published, |opened| opened.min(delivery.published));
             let ended = times().next_back().unwrap_or(u64::MAX);
             let requested = match text(delivery.head, "cancelReason") {

@@ -1,5 +1,5 @@
-//! Promises about connections to payment providers: each state is exchanged once, no token is lost, and a connection
-//! that is shown as connected has the last tokens of a live permission.
+//! The promises about connections to payment providers: each state is exchanged once, no token is lost, and a
+//! connection that is shown as connected has the last tokens of a permission that is still valid.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,15 +17,15 @@ use crate::{
     world::State,
 };
 
-/// Throttling that excuses a loss, as pairs of milliseconds: partitions were throttled for the first duration, within
-/// the second one after the tokens arrived. A callback has at least 7 s of its 26 s to store them, even if everything
-/// before was as slow as it may be. A lost answer takes up more of the 26 s.
+/// Throttling that excuses a loss, as pairs of durations in milliseconds: partitions were throttled for the first
+/// duration, within the second one after the tokens arrived. A callback has at least 7 s of its 26 s to store the
+/// tokens, even if everything before took as long as possible. A lost response takes up more of the 26 s.
 const THROTTLED: [(u64, u64); 2] = [(3_000, 7_000), (10_000, 26_000)];
 
-/// A connection's version.
+/// A version of a connection.
 struct Stored<'a> {
     at: u64,
-    /// `None` after a removal.
+    /// The connection and its tokens; `None` after a removal.
     item: Option<(&'a Item, ProviderTokens)>,
 }
 
@@ -66,7 +66,7 @@ pub fn check(state: &State, records: &Records, now: u64, note: &mut impl FnMut(P
     }
 }
 
-/// Idempotency keys of requests for links.
+/// Checks the idempotency keys of requests for links.
 fn links(state: &State, records: &Records, note: &mut impl FnMut(Promise, String)) {
     for ((tenant, provider, key), links) in &records.providers.links {
         if links.len() > 1 {
@@ -91,7 +91,7 @@ fn links(state: &State, records: &Records, note: &mut impl FnMut(Promise, String
     }
 }
 
-/// The versions of a connection, with its tokens.
+/// The versions of a connection, each with its tokens.
 fn versions(state: &State, tenant: usize, provider: Provider) -> Vec<Stored<'_>> {
     let ring = KeyRing::from_secret(&aws::data_keys()).expect("the key ring of the simulation is valid");
     let owner = entity_id(tenant);
@@ -106,7 +106,7 @@ fn versions(state: &State, tenant: usize, provider: Provider) -> Vec<Stored<'_>>
         .collect()
 }
 
-/// Why a loss of tokens is inexcusable; `None` if they were stored or there is an excuse.
+/// Why losing tokens is inexcusable; `None` if they were stored or there is an excuse.
 fn lost(
     state: &State,
     records: &Records,
@@ -132,8 +132,8 @@ fn lost(
     if arrivals.any(|arrival| arrival.code.as_ref() == Some(&grant.code) && arrival.outcome == "other-account") {
         return None;
     }
-    // The permission's connection was replaced or removed while being refreshed: after the refresh was claimed, which
-    // may be before the provider issued the tokens.
+    // The permission's connection was replaced or removed during a refresh: after the refresh was claimed, which may be
+    // before the provider issued the tokens.
     let during = issue.at.saturating_sub(30_000)..=issue.at + 30_000;
     let id = |stored: &Stored<'_>| stored.item.as_ref().map(|(item, _)| text(item, "id").to_owned());
     let is_of_grant = |stored: &Stored<'_>| {
@@ -162,7 +162,7 @@ fn lost(
     Some(format!("its answer was complete, and invocation {} had no interruption", issue.invocation))
 }
 
-/// The fault of a connection at the end.
+/// The fault of a connection at the end, if any.
 fn wrong(state: &State, Stored { item, .. }: &Stored<'_>, now: u64) -> Option<String> {
     let (item, tokens) = item.as_ref()?;
     let lease = super::facts::millis(text(item, "leaseUntil"));

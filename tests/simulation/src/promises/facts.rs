@@ -1,4 +1,4 @@
-//! A history's facts, arranged for the checks.
+//! The facts of a history, arranged for the checks.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -11,9 +11,9 @@ use crate::{
     world::State,
 };
 
-/// A history's facts.
+/// All facts of a history.
 pub struct Facts<'a> {
-    /// The final state.
+    /// The state at the end.
     pub state: &'a State,
     /// The deliveries by identifier.
     pub deliveries: BTreeMap<String, DeliveryFacts<'a>>,
@@ -21,36 +21,36 @@ pub struct Facts<'a> {
     pub webhooks: BTreeMap<String, WebhookFacts<'a>>,
 }
 
-/// A delivery at the end of a history.
+/// A delivery, as it is at the end of a history.
 pub struct DeliveryFacts<'a> {
-    /// The identifier of its event.
+    /// The identifier of the delivery's event.
     pub event: String,
-    /// When its event was written, in milliseconds.
+    /// When the event was written, in milliseconds.
     pub published: u64,
-    /// Its head.
+    /// The delivery's head.
     pub head: &'a Item,
-    /// Its attempts, oldest first.
+    /// The delivery's attempts, oldest first.
     pub attempts: Vec<AttemptFacts>,
-    /// The requests for it that its endpoint saw, in order of arrival.
+    /// The requests for the delivery that its endpoint received, in order of arrival.
     pub seen: Vec<&'a SeenRequest>,
-    /// All versions of its head.
+    /// All versions of the head.
     pub versions: Vec<&'a Version>,
 }
 
-/// An attempt in the history of a delivery.
+/// An attempt in a delivery's history.
 #[derive(Debug, Clone)]
 pub struct AttemptFacts {
-    /// The number.
+    /// The attempt's number.
     pub number: u64,
-    /// Its start in milliseconds, by its sandbox's clock.
+    /// When the attempt began, in milliseconds, by its sandbox's clock.
     pub began: u64,
-    /// When it ended.
+    /// When the attempt ended.
     pub ended: u64,
     /// The response's status.
     pub status: Option<u64>,
-    /// The outcome, if it is a feed reader's attempt.
+    /// The outcome, if a feed reader made the attempt.
     pub reader: Option<ReaderOutcome>,
-    /// Whether its worker ended before recording the outcome. Its start is then that of the claim.
+    /// Whether the attempt's worker ended before recording the outcome. The attempt then began when its claim did.
     pub interrupted: bool,
 }
 
@@ -61,7 +61,7 @@ pub enum ReaderOutcome {
     Confirmed,
     /// The reader reported a failure.
     Reported,
-    /// The reader did not respond in time.
+    /// The reader did not answer in time.
     Unconfirmed,
 }
 
@@ -74,35 +74,35 @@ impl AttemptFacts {
 
 /// A webhook over time.
 pub struct WebhookFacts<'a> {
-    /// All versions of its item.
+    /// All versions of the webhook's item.
     pub versions: Vec<&'a Version>,
-    /// Its slot, which its name contains.
+    /// The webhook's slot, which the webhook's name contains.
     pub slot: Slot,
 }
 
-/// A webhook at one moment.
+/// A webhook's state at one moment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct WebhookState<'a> {
-    /// Whether it is enabled.
+    /// Whether the webhook is enabled.
     pub enabled: bool,
-    /// Its address; empty for a pull webhook.
+    /// The webhook's URL; empty for a pull webhook.
     pub url: &'a str,
-    /// Whether it is a pull webhook.
+    /// Whether the webhook is a pull webhook.
     pub pulled: bool,
-    /// Whether it gets a subject's deliveries in order.
+    /// Whether the webhook gets a subject's deliveries in order.
     pub ordered: bool,
-    /// Whether a failed attempt is repeated.
+    /// Whether failed attempts are retried.
     pub has_retries: bool,
-    /// The end of its owner's pause in milliseconds; 0 without one.
+    /// When the owner's pause ends, in milliseconds; 0 if there is none.
     pub paused_until: u64,
 }
 
-/// An attribute's string.
+/// The string in an attribute.
 pub fn text<'a>(item: &'a Item, name: &str) -> &'a str {
     item.get(name).and_then(|value| value["S"].as_str()).unwrap_or_default()
 }
 
-/// An attribute's number; 0 if it is absent.
+/// The number in an attribute; 0 if the attribute is absent.
 pub fn number(item: &Item, name: &str) -> u64 {
     item.get(name).and_then(|value| number_of(value)).unwrap_or_default()
 }
@@ -111,7 +111,7 @@ fn number_of(value: &Value) -> Option<u64> {
     value["N"].as_str()?.parse().ok()
 }
 
-/// A time in milliseconds.
+/// A time, converted to milliseconds.
 pub fn millis(text: &str) -> Option<u64> {
     let time: base::Time = text.parse().ok()?;
     u64::try_from(time.as_millis()).ok()
@@ -192,15 +192,15 @@ fn reader_outcome(attempt: &Item) -> Option<ReaderOutcome> {
     }
 }
 
-/// A webhook's slot, which its name contains.
+/// A webhook's slot, which the webhook's name contains.
 pub(crate) fn slot_of(webhook: &Item) -> Option<Slot> {
     let (tenant, number) = text(webhook, "name").strip_prefix("Webhook (")?.strip_suffix(')')?.split_once(", ")?;
     Some((tenant.parse().ok()?, number.parse().ok()?))
 }
 
 impl WebhookFacts<'_> {
-    /// The states that the webhook had in this time, in milliseconds; `None` for a time before it was registered or
-    /// after it was removed.
+    /// The states that the webhook had during this period, in milliseconds; `None` for a time before it was registered
+    /// or after it was removed.
     pub fn between(&self, from: u64, until: u64) -> impl Iterator<Item = Option<WebhookState<'_>>> {
         let before = self.versions.iter().rposition(|version| version.at <= from);
         let begins_absent = before.is_none().then_some(None);
@@ -221,7 +221,7 @@ impl WebhookFacts<'_> {
         begins_absent.into_iter().chain(states)
     }
 
-    /// Whether the webhook subscribed to events of this type for the whole time.
+    /// Whether the webhook subscribed to events of this type for the whole period.
     pub fn wanted(&self, kind: &str, from: u64, until: u64) -> bool {
         let types = self.versions.iter().find_map(|version| {
             let list = version.item.as_deref()?.get("eventList")?["L"].as_array()?;
@@ -232,12 +232,12 @@ impl WebhookFacts<'_> {
             && self.between(from, until).all(|state| state.is_some_and(|state| state.enabled))
     }
 
-    /// Whether the webhook was ordered for all of this time, in which it may have been registered and removed.
+    /// Whether the webhook was ordered throughout this period, during which it may have been registered and removed.
     pub fn is_ordered_between(&self, from: u64, until: u64) -> bool {
         self.between(from, until).flatten().all(|state| state.ordered)
     }
 
-    /// When its owner last paused the webhook before or at this time, in milliseconds; 0 if never.
+    /// When the owner last paused the webhook at or before this time, in milliseconds; 0 if never.
     pub fn last_paused(&self, until: u64) -> u64 {
         let ends = self.versions.iter().skip(1).map(|version| version.at).chain([u64::MAX]);
         let pauses = self.versions.iter().zip(ends).filter_map(|(version, replaced)| {
@@ -247,7 +247,7 @@ impl WebhookFacts<'_> {
         pauses.max().unwrap_or_default()
     }
 
-    /// Whether the webhook was removed or disabled at any moment of this time.
+    /// Whether the webhook was removed or disabled at any moment in this period.
     pub fn was_off(&self, from: u64, until: u64) -> bool {
         self.between(from, until).any(|state| state.is_none_or(|state| !state.enabled))
     }

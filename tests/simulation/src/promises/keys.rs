@@ -1,4 +1,4 @@
-//! The promise that a repeated idempotency key has one effect and one answer.
+//! The promise that repeating an idempotency key has one effect and returns one response.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,7 +13,7 @@ use crate::{
     records::{Answer, Records},
 };
 
-/// Checks the requests with a key, and the events that endpoints saw.
+/// Checks the requests with a key, and the events that endpoints received.
 pub fn check(facts: &Facts<'_>, records: &Records, note: &mut impl FnMut(Promise, String)) {
     for id in records.deliveries.values().flatten() {
         let requested = records.resends.get(id).copied().unwrap_or_default();

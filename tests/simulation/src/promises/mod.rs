@@ -1,5 +1,5 @@
-//! The service's promises, checked after each history against the facts: the items and all their versions, the requests
-//! that endpoints saw, and the responses that clients got. docs/reliability.md describes the promises.
+//! The service's promises, checked after each history against the facts: the items with all their versions, the
+//! requests that endpoints received, and the responses that clients got. docs/reliability.md describes the promises.
 
 mod apart;
 mod counted;
@@ -21,32 +21,32 @@ use std::fmt;
 use crate::{records::Records, world::World};
 use facts::Facts;
 
-/// A promise of docs/reliability.md.
+/// A promise from docs/reliability.md.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Promise {
     /// Every acknowledged event reaches every webhook that subscribes to it, or its delivery is final with a reason.
     Delivered,
     /// Everything open has a due time at which the sweep finds it.
     Swept,
-    /// The history has every request that an endpoint saw, except one for each death.
+    /// The history contains every request that an endpoint received, except one for each death.
     Recorded,
     /// A delivery's attempts do not overlap.
     OneAtATime,
-    /// An ordered webhook gets a subject's deliveries one after another, in the order of acceptance.
+    /// An ordered webhook gets a subject's deliveries one at a time, in the order of acceptance.
     Order,
     /// After a replay, every stored event in its range that matches the webhook has a delivery to it, and none has two.
     Replayed,
-    /// A repeated idempotency key has one effect and one answer.
+    /// Repeating an idempotency key has one effect and returns one response.
     Once,
-    /// A removed, disabled or moved webhook gets no request that was claimed more than a second later.
+    /// A webhook that was removed, disabled or moved gets no request that was claimed more than a second later.
     Obeyed,
-    /// The counters agree with the history, and so do statistics and health, unless a fault prevented it.
+    /// The counters agree with the history, and so do statistics and health, unless a fault prevents this.
     Counted,
-    /// One tenant's trouble delays another's deliveries by no more than the bound.
+    /// One tenant's trouble delays another tenant's deliveries only up to the bound.
     Apart,
-    /// Every geo-IP database's pointer leads to a complete and verified one.
+    /// The pointer of every geo-IP database leads to a complete and verified database.
     Published,
-    /// Every request is signed with the secrets that its tenant got.
+    /// Every request is signed with secrets that its tenant received.
     Signed,
     /// Every job ends.
     Ended,
@@ -54,14 +54,14 @@ pub enum Promise {
     NoPanic,
     /// The service sends only requests that AWS accepts as valid.
     Valid,
-    /// A state is exchanged once, and the last tokens of a connection are the stored ones.
+    /// A state is exchanged once, and the stored tokens of a connection are its last ones.
     ExchangedOnce,
-    /// An ended token is refused everywhere after a minute, and at once where credentials are created.
+    /// After a minute, an ended token is refused everywhere; where credentials are created, it is refused immediately.
     Revoked,
 }
 
 impl Promise {
-    /// The name in docs/reliability.md.
+    /// The promise's name in docs/reliability.md.
     pub fn name(self) -> &'static str {
         match self {
             Self::Delivered => "delivered",
@@ -85,12 +85,12 @@ impl Promise {
     }
 }
 
-/// A broken promise.
+/// A promise that was broken.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Broken {
     /// The promise.
     pub promise: Promise,
-    /// How it was broken.
+    /// How the promise was broken.
     pub how: String,
 }
 

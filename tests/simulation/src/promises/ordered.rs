@@ -1,7 +1,7 @@
 //! The promise that an ordered webhook gets a subject's deliveries one after another.
 //!
-//! Events are accepted in the order in which the table got them. A publish request acknowledged before another one
-//! began comes first; concurrent ones have some order, which their deliveries also keep.
+//! Events are accepted in the order in which the table received them. A publish request that was acknowledged before
+//! another one began comes first; concurrent ones have an arbitrary order, which their deliveries keep as well.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -18,22 +18,22 @@ use crate::{
     world::State,
 };
 
-/// An event with a subject.
+/// An event that has a subject.
 struct Accepted<'a> {
     event: &'a str,
-    /// When its first publish request started, in milliseconds; the beginning of the history if unknown.
+    /// When the event's first publish request started, in milliseconds; if unknown, the beginning of the history.
     began: u64,
 }
 
-/// How long a delivery may wait, in milliseconds, for one that is already final, if no fault occurs.
+/// How long a delivery may wait for another one that is already final if no fault occurs, in milliseconds.
 const WOKEN_WITHIN: u64 = 5_000;
 
-/// Checks each ordered webhook and subject.
+/// Checks every subject of each ordered webhook.
 pub fn check(facts: &Facts<'_>, records: &Records, note: &mut impl FnMut(Promise, String)) {
     check_wakes(facts, note);
     let mut deliveries: BTreeMap<_, Vec<(&str, &DeliveryFacts<'_>)>> = BTreeMap::new();
     for (id, delivery) in &facts.deliveries {
-        // A replayed delivery has no turn.
+        // A delivery from a replay has no turn.
         if !is_replayed(delivery) {
             deliveries.entry(delivery.event.as_str()).or_default().push((id.as_str(), delivery));
         }
@@ -41,7 +41,7 @@ pub fn check(facts: &Facts<'_>, records: &Records, note: &mut impl FnMut(Promise
     let erased = erased(facts);
     for line in lines(facts, records).values() {
         for (id, webhook) in &facts.webhooks {
-            // The earlier deliveries, each with the earliest start of a publish request since.
+            // The earlier deliveries, each with the earliest start of a publish request since then.
             let mut before: Vec<(&str, &DeliveryFacts<'_>, u64)> = Vec::new();
             for accepted in line {
                 for (.., since) in &mut before {
@@ -62,8 +62,8 @@ pub fn check(facts: &Facts<'_>, records: &Records, note: &mut impl FnMut(Promise
     }
 }
 
-/// Checks that a waiting delivery is woken when the delivery before it is final. A fault may delay this, and a job that
-/// cancels many deliveries wakes none.
+/// Checks that a waiting delivery is woken when the previous one is final. A fault may delay the wake-up, and a job
+/// that cancels many deliveries wakes none.
 fn check_wakes(facts: &Facts<'_>, note: &mut impl FnMut(Promise, String)) {
     let state = facts.state;
     if !(state.coverage.faults.is_empty() && state.interrupted.is_empty() && state.throttles.is_empty()) {
@@ -91,14 +91,14 @@ fn check_wakes(facts: &Facts<'_>, note: &mut impl FnMut(Promise, String)) {
     }
 }
 
-/// A delivery's versions, each with the times in milliseconds at which it became current and was replaced.
+/// A delivery's versions, each with the times at which it became current and was replaced, in milliseconds.
 fn states<'a>(delivery: &'a DeliveryFacts<'_>) -> impl Iterator<Item = (u64, u64, &'a Item)> {
     let ends = delivery.versions.iter().skip(1).map(|version| version.at).chain([u64::MAX]);
     let states = delivery.versions.iter().zip(ends);
     states.filter_map(|(version, end)| Some((version.at, end, version.item.as_deref()?)))
 }
 
-/// How many deliveries were waiting for the previous one at any time in a history.
+/// The number of deliveries that were waiting for the previous one at some time in a history.
 pub fn held(state: &State) -> usize {
     let versions = state.table.versions().iter();
     let held =
@@ -106,7 +106,7 @@ pub fn held(state: &State) -> usize {
     held.map(|version| &version.key).collect::<BTreeSet<_>>().len()
 }
 
-/// The events of each entity and subject, in the order in which they were written. Test events have no order.
+/// The events of each entity and subject, in the order of writing. Test events have no order.
 fn lines<'a>(facts: &Facts<'a>, records: &Records) -> BTreeMap<(&'a str, &'a str), Vec<Accepted<'a>>> {
     let began = began(records);
     let mut lines: BTreeMap<_, Vec<Accepted<'a>>> = BTreeMap::new();
@@ -124,7 +124,7 @@ fn lines<'a>(facts: &Facts<'a>, records: &Records) -> BTreeMap<(&'a str, &'a str
     lines
 }
 
-/// The tenant that publishes with this request.
+/// The tenant that this request publishes for.
 fn publisher(request: &Request) -> Option<usize> {
     match request.step.action {
         Action::Publish(tenant, ..) => Some(tenant),
@@ -132,7 +132,7 @@ fn publisher(request: &Request) -> Option<usize> {
     }
 }
 
-/// When each acknowledged event's publish request started. A key may have been used by several requests.
+/// When the publish request of each acknowledged event started. Several requests may have used the same key.
 fn began(records: &Records) -> BTreeMap<&str, u64> {
     let mut began: BTreeMap<_, u64> = BTreeMap::new();
     for request in &records.requests {
@@ -163,7 +163,7 @@ fn overtakes(
     if first >= final_at {
         return None;
     }
-    // A resent delivery, or a recovered cancelled one, is sent at once.
+    // A delivery that is resent, or recovered after it was cancelled, is sent immediately.
     let is_asked = next.versions.iter().any(|version| {
         version.at <= first && version.item.as_deref().is_some_and(|head| !text(head, "askedAt").is_empty())
     });
@@ -172,7 +172,7 @@ fn overtakes(
     (!is_asked && !was_final && was_ordered).then(|| time(first))
 }
 
-/// When tenants erased events.
+/// When the tenants erased events.
 fn erased<'a>(facts: &Facts<'a>) -> BTreeMap<&'a str, u64> {
     let mut erased = BTreeMap::new();
     for version in facts.state.table.versions() {
@@ -185,14 +185,14 @@ fn erased<'a>(facts: &Facts<'a>) -> BTreeMap<&'a str, u64> {
     erased
 }
 
-/// When a delivery first became final. Without a head, it is final once its event is erased.
+/// When a delivery first became final. A delivery without a head is final once its event is erased.
 fn final_at(delivery: &DeliveryFacts<'_>, erased: &BTreeMap<&str, u64>) -> u64 {
     let erased = erased.get(delivery.event.as_str()).copied();
     let without_head = erased.filter(|at| delivery.versions.first().is_none_or(|first| first.at > *at));
     finals(delivery).next().into_iter().chain(without_head).min().unwrap_or(u64::MAX)
 }
 
-/// The times of a delivery's final versions.
+/// The times of the versions in which a delivery was final.
 fn finals<'a>(delivery: &'a DeliveryFacts<'_>) -> impl Iterator<Item = u64> + 'a {
     let finals = delivery.versions.iter().filter(|version| {
         let head = version.item.as_deref();

@@ -1,5 +1,5 @@
-//! The promise that every edition's pointer leads to a complete and verified database at all times, and that no needed
-//! file is removed. `shared/geo-ip/README.md` has the rules.
+//! The promise that every edition's pointer always leads to a complete and verified database, and that no file is
+//! removed while it is needed. `shared/geo-ip/README.md` has the rules.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -30,16 +30,16 @@ struct Named {
     build_epoch: u64,
 }
 
-/// An edition at one moment of the history.
+/// An edition at one moment in the history.
 #[derive(Default)]
 struct Edition {
     pointer: Option<Pointer>,
-    /// The files with their SHA-256, without the pointer.
+    /// The files with their SHA-256 hashes, excluding the pointer.
     files: BTreeMap<String, String>,
-    /// The greatest name that has been current.
+    /// The highest name that has been current.
     latest: String,
-    /// All of the pointer's states, by their SHA-256. If a state recurred, an update that had read it earlier could
-    /// move the pointer.
+    /// All states of the pointer, by their SHA-256 hashes. If a state recurred, an update that had read it earlier
+    /// could move the pointer.
     states: BTreeSet<String>,
 }
 
@@ -140,7 +140,8 @@ impl Edition {
         Ok(())
     }
 
-    /// After an update without faults, the newest release is published, and only what its pointer names is left.
+    /// Checks that, after an update without faults, the newest release is published, and only files that its pointer
+    /// names are left.
     fn is_tidy(&self, pointer: &Pointer, released: &BTreeMap<&str, &Release>) -> Result<(), String> {
         let newest = released.values().map(|release| release.epoch).max().unwrap_or_default();
         if pointer.current.build_epoch != newest {

@@ -1,4 +1,4 @@
-//! Promises about the deliveries that feed readers got.
+//! Promises about the deliveries that feed readers received.
 
 use super::{
     Promise,
@@ -7,11 +7,11 @@ use super::{
 };
 use crate::readers::{HandedOut, ReaderAnswer, Readers};
 
-/// How long before its visibility timeout ends a delivery may be claimed again: the difference between two clocks, and
-/// the second by which a message may come early.
+/// How long before the end of its visibility timeout a delivery may be claimed again: the difference between two
+/// clocks, and the second by which a message may come early.
 const EARLY: u64 = SKEW + 1_000;
 
-/// Checks all deliveries that readers got, and all their answers.
+/// Checks all deliveries that readers received, and all their answers.
 pub fn check(facts: &Facts<'_>, readers: &Readers, note: &mut impl FnMut(Promise, String)) {
     for (position, held) in readers.handed_out.iter().enumerate() {
         let HandedOut { delivery: id, attempt, received, .. } = held;
@@ -52,12 +52,12 @@ pub fn check(facts: &Facts<'_>, readers: &Readers, note: &mut impl FnMut(Promise
     }
 }
 
-/// Whether an attempt of the history is the one for which a reader got a delivery.
+/// Whether an attempt in the history is the one for which a reader received a delivery.
 fn is_of(attempt: &AttemptFacts, held: &HandedOut) -> bool {
     attempt.number == held.attempt && attempt.began == held.claimed && attempt.reader.is_some()
 }
 
-/// Why a reader should not have got a delivery.
+/// Why a reader should not have received a delivery.
 fn disobeyed(facts: &Facts<'_>, delivery: &DeliveryFacts<'_>, held: &HandedOut) -> Option<String> {
     let webhook = facts.webhooks.get(text(delivery.head, "webhookIdentifier"))?;
     let since = held.claimed.saturating_sub(OBEYED_WITHIN + SKEW / 2);
@@ -66,7 +66,7 @@ fn disobeyed(facts: &Facts<'_>, delivery: &DeliveryFacts<'_>, held: &HandedOut) 
     (!allowed).then(|| format!("its webhook was {states:?} since 1.3 s before the claim"))
 }
 
-/// How an answer contradicts the history or the promises to its reader.
+/// The way in which an answer contradicts the history or the promises to its reader.
 fn unkept(
     held: &HandedOut,
     answer: &ReaderAnswer,
@@ -78,7 +78,7 @@ fn unkept(
     let expected = match outcome.as_str() {
         "confirmed" => Some(ReaderOutcome::Confirmed),
         "failed" => Some(ReaderOutcome::Reported),
-        // An earlier try may have been recorded without an answer.
+        // An earlier try may have been recorded without a response.
         _ if answer.tries > 1 || !is_first => return None,
         _ if *at < held.visible_from - EARLY => {
             return Some((Promise::OneAtATime, format!("its answer had expired at {} already", time(*at))));

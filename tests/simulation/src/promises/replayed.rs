@@ -1,4 +1,4 @@
-//! The promise that a replay delivers every stored event in its range that matches the webhook, and no event twice.
+//! The promise that a replay delivers every stored event in its range that matches the webhook, but no event twice.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -70,11 +70,12 @@ fn missing(facts: &Facts<'_>, events: &BTreeMap<&str, Vec<(u64, &Item)>>, reques
     };
     let Some(webhook) = facts.webhooks.get(id.as_str()) else { return Vec::new() };
     let ended = ended(facts, id.as_str(), request);
-    // A replay ends with its webhook, and the job may see a webhook as disabled that was enabled a moment ago.
+    // A replay ends when its webhook is removed or disabled, and the job may still see a webhook as disabled that was
+    // enabled a moment ago.
     if webhook.was_off(request.began.saturating_sub(SKEW), ended) {
         return Vec::new();
     }
-    // The end of the range depends on the sandbox's clock.
+    // The end of the range depends on the clock of the sandbox.
     let range = request.began - u64::from(minutes) * 60_000..request.began - SKEW;
     let wants = |kind: &str| webhook.wanted(kind, request.began, ended);
     let mut missing = Vec::new();
@@ -94,7 +95,7 @@ fn missing(facts: &Facts<'_>, events: &BTreeMap<&str, Vec<(u64, &Item)>>, reques
     missing
 }
 
-/// When, after this request, the webhook's last replay job was removed.
+/// The time after this request at which the webhook's last replay job was removed.
 fn ended(facts: &Facts<'_>, webhook: &str, request: &Request) -> u64 {
     let mut versions = facts.state.table.versions().iter().rev();
     let removed = versions.find(|version| {

@@ -1,4 +1,4 @@
-//! Promises about the requests that endpoints saw.
+//! Promises about the requests that endpoints received.
 
 use std::collections::BTreeSet;
 
@@ -8,14 +8,14 @@ use super::{
 };
 use crate::{aws::table::Item, endpoints::SeenRequest};
 
-/// The maximum difference between two clocks, with a few milliseconds for the transfer.
+/// The maximum difference between two clocks, plus a few milliseconds for the transfer.
 pub(super) const SKEW: u64 = 1_100;
-/// How long a lease protects an exchange, from its request on. The lease lasts 45 s, of which the claim and the reads
-/// before the request may take 8 s.
+/// How long a lease protects an exchange, counted from the request. The lease lasts 45 s, of which the claim and the
+/// reads before the request may take 8 s.
 pub(super) const PROTECTED: u64 = 30_000;
 /// The length of a lease.
 const LEASE: u64 = 45_000;
-/// The longest throttling that a record outlasts, minus the time between two of its tries.
+/// The longest throttling that a record can outlast, minus the time between two of its tries.
 const OUTLASTED: u64 = 18_000;
 /// How long after a change to a webhook a claim may still use the previous state: an eventually consistent read may be
 /// a second old, and is used for a quarter of a second.
@@ -55,13 +55,13 @@ fn at(seen: &SeenRequest) -> String {
     time(seen.arrived)
 }
 
-/// A time in milliseconds, for a message.
+/// A time in milliseconds, formatted for a message.
 pub(super) fn time(millis: u64) -> String {
     base::Time::from_millis(i64::try_from(millis).unwrap_or_default()).to_string()
 }
 
-/// The requests that the history lacks, or shows as interrupted without an excuse. A death excuses one of a delivery's
-/// requests, and so does a table that accepts nothing for longer than a record can wait.
+/// The requests that the history omits, or shows as interrupted without an excuse. A death excuses one of a delivery's
+/// requests, as does a table that refuses all writes for longer than a record can wait.
 fn unrecorded<'a>(facts: &Facts<'_>, id: &str, delivery: &DeliveryFacts<'a>) -> Vec<&'a SeenRequest> {
     let pushed = || delivery.attempts.iter().filter(|attempt| attempt.reader.is_none());
     let mut complete: Vec<_> = pushed().filter(|attempt| !attempt.interrupted).collect();
@@ -74,7 +74,8 @@ fn unrecorded<'a>(facts: &Facts<'_>, id: &str, delivery: &DeliveryFacts<'a>) -> 
     });
     let mut excused = Vec::new();
     left.retain(|seen| {
-        // It began with its claim. A worker frozen between its last check and its request may send the request later.
+        // An attempt begins with its claim. A worker that is frozen between its last check and its request may send the
+        // request later.
         let fits = |attempt: &&AttemptFacts| {
             attempt.began <= seen.arrived + SKEW
                 && (seen.arrived <= attempt.began + LEASE || facts.state.interrupted.contains(&seen.invocation))
@@ -87,7 +88,7 @@ fn unrecorded<'a>(facts: &Facts<'_>, id: &str, delivery: &DeliveryFacts<'a>) -> 
     left
 }
 
-/// Takes the first attempt that fits.
+/// Removes and returns the first attempt that fits.
 fn take<'a>(
     attempts: &mut Vec<&'a AttemptFacts>,
     fits: impl Fn(&&'a AttemptFacts) -> bool,
@@ -96,7 +97,7 @@ fn take<'a>(
     Some(attempts.remove(position))
 }
 
-/// How long after a request, within its lease, the table accepted no record, in milliseconds.
+/// How long the table accepted no record after a request, within its lease, in milliseconds.
 fn throttled_after(facts: &Facts<'_>, id: &str, delivery: &DeliveryFacts<'_>, seen: &SeenRequest) -> u64 {
     let versions = delivery.versions.iter().filter_map(|version| version.item.as_deref());
     let shards = versions.map(|head| format!("byDue/{}", text(head, "dueShard")));
@@ -111,7 +112,7 @@ fn throttled_after(facts: &Facts<'_>, id: &str, delivery: &DeliveryFacts<'_>, se
     times.map(|(_, from, until)| (*until).min(lease.1).saturating_sub((*from).max(lease.0))).sum()
 }
 
-/// Pairs of requests that were under way at the same time while the lease of the first lasted.
+/// Pairs of requests that were in progress at the same time while the first one's lease lasted.
 fn overlapping<'a>(delivery: &DeliveryFacts<'a>) -> Vec<(&'a SeenRequest, &'a SeenRequest)> {
     let pairs = delivery.seen.windows(2).filter(|pair| {
         let [one, other] = pair else { return false };
@@ -121,11 +122,11 @@ fn overlapping<'a>(delivery: &DeliveryFacts<'a>) -> Vec<(&'a SeenRequest, &'a Se
     pairs.map(|pair| (pair[0], pair[1])).collect()
 }
 
-/// Requests whose claims ended too soon to protect them, with the ends of these claims: a second request was possible,
+/// Requests whose claims ended too soon to protect them, each with the end of its claim: a second request was possible,
 /// even if none was sent.
 ///
-/// A signature's time and its claim's time are by the same clock, since a clock jumps only between invocations. A
-/// request that arrives long after its signature, because its sandbox was frozen in between, counts as sent when it was
+/// The times of a signature and of its claim come from the same clock, since a clock jumps only between invocations. A
+/// request that arrives long after it was signed, because its sandbox was frozen in between, counts as sent when it was
 /// signed.
 fn unprotected<'a>(delivery: &DeliveryFacts<'a>) -> impl Iterator<Item = (&'a SeenRequest, u64)> {
     delivery.seen.iter().filter_map(|seen| {
@@ -136,7 +137,7 @@ fn unprotected<'a>(delivery: &DeliveryFacts<'a>) -> impl Iterator<Item = (&'a Se
     })
 }
 
-/// The last version of a delivery before a request that has a claim, and when it was written.
+/// The last version of a delivery before a request that has a claim, and when this version was written.
 fn last_claim<'a>(delivery: &DeliveryFacts<'a>, seen: &SeenRequest) -> Option<(u64, &'a Item)> {
     delivery.versions.iter().rev().filter(|version| version.at <= seen.arrived).find_map(|version| {
         let head = version.item.as_deref()?;
@@ -144,7 +145,7 @@ fn last_claim<'a>(delivery: &DeliveryFacts<'a>, seen: &SeenRequest) -> Option<(u
     })
 }
 
-/// Why an endpoint should not have got a request.
+/// Why an endpoint should not have received a request.
 fn disobeyed(facts: &Facts<'_>, delivery: &DeliveryFacts<'_>, seen: &SeenRequest) -> Option<String> {
     let webhook = facts.webhooks.get(text(delivery.head, "webhookIdentifier"))?;
     let claim = last_claim(delivery, seen);

@@ -6,7 +6,7 @@ use super::{
     facts::{Facts, number, text},
 };
 
-/// The shards of the index of due work that a sweep or a refresh queries.
+/// Whether a sweep or a refresh queries this shard of the index of due work.
 fn is_queried(shard: &str) -> bool {
     let numbered = |prefix: &str, count: usize| {
         shard.strip_prefix(prefix).and_then(|number| number.parse().ok()).is_some_and(|number: usize| number < count)
@@ -14,14 +14,14 @@ fn is_queried(shard: &str) -> bool {
     numbered("DUE#", 8) || numbered("OUTBOX#", 4) || shard == "JOBS" || shard.starts_with("JOBS#") || shard == "REFRESH"
 }
 
-/// How long a delivery may wait after its owner's pause: the job searches the deliveries once more after some minutes,
-/// and faults delay it.
+/// How long a delivery may wait after its owner's pause: the job searches the deliveries again after some minutes, and
+/// faults may delay it.
 const RESUMED_WITHIN: u64 = 600_000;
-/// How much longer it may wait for each sweep that is interrupted in this time: the next one, a minute later, continues
-/// the job. Once, eleven of twelve were.
+/// How much longer a delivery may wait for each sweep that is interrupted in this period: the next sweep, a minute
+/// later, continues the job. In one history, eleven of twelve sweeps were interrupted.
 const UNTIL_NEXT_SWEEP: u64 = 60_000;
 
-/// Checks the items that are left in the table.
+/// Checks the items that remain in the table.
 pub fn check(facts: &Facts<'_>, rested: bool, note: &mut impl FnMut(Promise, String)) {
     for ((partition, sort), item) in facts.state.table.items() {
         if ["JOB#", "TURN#"].iter().any(|prefix| partition.starts_with(prefix)) {
@@ -41,7 +41,7 @@ pub fn check(facts: &Facts<'_>, rested: bool, note: &mut impl FnMut(Promise, Str
     for ((partition, event), item) in facts.state.table.items().filter(|((key, _), _)| key.starts_with("EVENTS#")) {
         let targets = item.get("targets").and_then(|targets| targets["L"].as_array()).map_or(0, Vec::len);
         let heads = facts.deliveries.keys().filter(|id| id[4..].starts_with(&event[4..event.len() - 2])).count();
-        // Also if its publisher received an error.
+        // This applies even if the publisher received an error.
         if heads < targets {
             note(Promise::Swept, format!("{partition} {event} has {targets} deliveries, of which {heads} were opened"));
         }
@@ -53,7 +53,7 @@ pub fn check(facts: &Facts<'_>, rested: bool, note: &mut impl FnMut(Promise, Str
             let Some(head) = version.item.as_deref() else { continue };
             let is_open = ["pending", "retrying"].contains(&text(head, "status"));
             let is_due = !text(head, "dueShard").is_empty() && !text(head, "dueAt").is_empty();
-            // The sweep gives it a due time when it opens the deliveries of the event.
+            // The sweep gives the delivery a due time when it opens the event's deliveries.
             let may_lack = is_open && end <= opened;
             if (is_open != is_due && !may_lack) || is_open == text(head, "claimableAt").is_empty() {
                 let status = text(head, "status");
@@ -81,7 +81,7 @@ pub fn check(facts: &Facts<'_>, rested: bool, note: &mut impl FnMut(Promise, Str
     }
 }
 
-/// When the sweep stored a position after an event, in milliseconds: from then on, no sweep examines the event.
+/// When the sweep stored a position beyond an event, in milliseconds: after that, no sweep examines the event.
 fn opened(facts: &Facts<'_>, event: &str) -> u64 {
     let of_event =
         facts.state.table.items().find(|((partition, sort), _)| partition.starts_with("EVENTS#") && sort == event);

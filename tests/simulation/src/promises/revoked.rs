@@ -1,4 +1,4 @@
-//! Promises about tokens: an ended one is refused, a valid one is accepted, and an idempotency key has one effect.
+//! Promises about tokens: an ended token is refused, a valid one is accepted, and an idempotency key has one effect.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,21 +13,21 @@ use crate::{
 /// How long after its acknowledgement a revocation may be unknown elsewhere, including the difference between two
 /// clocks.
 const KNOWN_WITHIN: u64 = 61_100;
-/// How long a revocation may be unknown while the table does not respond.
+/// How long a revocation may be unknown while the table is not responding.
 const KNOWN_WITHOUT_TABLE: u64 = 5 * 60_000 + 1_100;
-/// The pause before the list is read again after a failure.
+/// The pause before the list is read again after a failed read.
 const FAILURE_PAUSE: u64 = 5_000;
 /// The maximum difference between two clocks.
 const SKEW: u64 = 1_100;
 
-/// Checks the verifications of tokens, and the idempotency keys of the issuer.
+/// Checks the verifications of tokens, and the issuer's idempotency keys.
 pub fn check(state: &State, records: &Records, note: &mut impl FnMut(Promise, String)) {
     let oauth = &records.oauth;
     for verification in &oauth.verifications {
         let token = &oauth.tokens[verification.token];
         let expires = token.expires * 1_000;
         let endings: Vec<_> = oauth.endings.iter().filter(|ending| ending.what.ends(token)).collect();
-        // An expired token needs no revocation.
+        // A token that has expired needs no revocation.
         let acknowledged = endings.iter().filter_map(|ending| ending.acknowledged).filter(|at| at + SKEW < expires);
         let acknowledged = acknowledged.min();
         match (&verification.verdict, acknowledged) {
@@ -66,7 +66,7 @@ pub fn check(state: &State, records: &Records, note: &mut impl FnMut(Promise, St
     keys(state, records, note);
 }
 
-/// Whether, during a verification or shortly before, the table did not respond to a sandbox at once.
+/// Whether the table failed to respond to a sandbox promptly during a verification or shortly before it.
 fn hindered(state: &State, records: &Records, verification: &Verification) -> bool {
     let Some((sandbox, invocation)) = verification.place else { return false };
     let earlier = records.oauth.verifications.iter().filter(|earlier| {

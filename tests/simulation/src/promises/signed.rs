@@ -1,4 +1,4 @@
-//! The promise that every request is signed as in Standard Webhooks, with the secrets that its tenant got.
+//! The promise that every request is signed according to Standard Webhooks, with secrets that its tenant received.
 //! <https://github.com/standard-webhooks/standard-webhooks/blob/main/spec/standard-webhooks.md>
 
 use aws_lc_rs::hmac;
@@ -15,16 +15,17 @@ use crate::{
     records::{Answer, Records, Request},
 };
 
-/// The maximum difference between the signed time and the arrival: the clocks, and the limit of an exchange.
+/// The maximum difference between the time in the signature and the arrival: the difference between clocks, plus the
+/// limit on an exchange.
 const TIME_AROUND: u64 = 16_000;
-/// The maximum number of secrets that sign: the newest, and the one before it during the overlap.
+/// The maximum number of secrets that sign: the newest and, during the overlap, the one before it.
 const MOST: usize = 2;
 
-/// Checks all requests that endpoints saw.
+/// Checks all requests that endpoints received.
 pub fn check(facts: &Facts<'_>, records: &Records, note: &mut impl FnMut(Promise, String)) {
     for seen in &facts.state.endpoints.seen {
         let known = Known::by(records, seen.slot, seen.arrived);
-        // The tenant cannot verify a signature made with a secret whose response was lost.
+        // The tenant cannot verify a signature that uses a secret whose response was lost.
         let Some(known) = known else { continue };
         if let Some(fault) = fault(facts, &known, seen) {
             note(Promise::Signed, format!("the request for {} to {:?} {fault}", seen.event, seen.slot));
@@ -32,17 +33,17 @@ pub fn check(facts: &Facts<'_>, records: &Records, note: &mut impl FnMut(Promise
     }
 }
 
-/// A tenant's knowledge of a webhook's secrets.
+/// The facts that a tenant knows about a webhook's secrets.
 struct Known<'a> {
     secrets: &'a [String],
-    /// The last rotation's secret, and when it was acknowledged; `None` if the last rotation is uncertain.
+    /// The secret from the last rotation, and when that rotation was acknowledged; `None` if its outcome is uncertain.
     newest: Option<(&'a str, u64)>,
-    /// Whether the tenant got every secret.
+    /// Whether the tenant received every secret.
     all: bool,
 }
 
 impl<'a> Known<'a> {
-    /// The knowledge about this slot's requests at this time; `None` if the tenant knows no secret.
+    /// The tenant's knowledge about the requests to this slot at this time; `None` if the tenant knows no secret.
     fn by(records: &'a Records, slot: Slot, until: u64) -> Option<Self> {
         let secrets = records.secrets.get(&slot).filter(|secrets| !secrets.is_empty())?;
         let is_rotation = |request: &&Request| matches!(request.step.action, Action::Rotate(of) if of == slot);
@@ -51,7 +52,7 @@ impl<'a> Known<'a> {
             Some((Answer::Done(_), at)) => Some(*at),
             _ => None,
         };
-        // A refusal may be the response to the repetition of a request that was carried out.
+        // A refusal may be the response to a repetition of a request that was carried out.
         let all = rotations.iter().all(|request| request.began > until || done(request).is_some());
         let last = rotations.iter().rev().find(|request| request.began <= until);
         let newest = last.and_then(|last| {
@@ -66,7 +67,7 @@ impl<'a> Known<'a> {
     }
 }
 
-/// Why a tenant would refuse a request, or why its signatures are not the promised ones.
+/// Why a tenant would refuse a request, or why its signatures differ from those promised.
 fn fault(facts: &Facts<'_>, known: &Known<'_>, seen: &SeenRequest) -> Option<String> {
     let [time, signatures] = &seen.signed;
     let Ok(signed_at) = time.parse::<u64>() else { return Some(format!("has the time {time:?}")) };
@@ -102,7 +103,7 @@ fn claimed(facts: &Facts<'_>, seen: &SeenRequest) -> u64 {
     claims.min().unwrap_or_default()
 }
 
-/// Whether a signature was made with this secret.
+/// Whether this secret was used for a signature.
 fn verify(secret: &str, event: &str, time: &str, body: &[u8], signature: &str) -> bool {
     let key = secret.strip_prefix("whsec_").and_then(|key| BASE64_STANDARD.decode(key).ok());
     let tag = signature.strip_prefix("v1,").and_then(|tag| BASE64_STANDARD.decode(tag).ok());

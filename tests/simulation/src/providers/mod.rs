@@ -16,13 +16,13 @@ pub use use_cases::UseCases;
 
 use crate::{draws::Draws, plan::TENANTS};
 
-/// The providers' port. Nothing is dialled.
+/// The port of the providers. No connection is made.
 pub const PORT: u16 = 8001;
 
-/// A provider.
+/// A simulated provider.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Provider {
-    /// Each refresh issues a new refresh token, and the previous one becomes invalid (RFC 9700 §4.14.2).
+    /// Each refresh issues a new refresh token, and the previous token becomes invalid (RFC 9700 §4.14.2).
     Rotating,
     /// The refresh token remains valid.
     Steady,
@@ -32,7 +32,7 @@ impl Provider {
     /// All providers.
     pub const ALL: [Self; 2] = [Self::Rotating, Self::Steady];
 
-    /// The name.
+    /// The name of the provider.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Rotating => "rotating",
@@ -40,7 +40,7 @@ impl Provider {
         }
     }
 
-    /// The service's secret for the provider, with its description.
+    /// The service's secret for the provider, which contains the provider's description.
     pub fn secret(self) -> Value {
         let address = |path: &str| format!("http://127.0.0.1:{PORT}/{}/{path}", self.name());
         json!({
@@ -56,25 +56,25 @@ impl Provider {
 pub enum Mood {
     /// Responds after this many milliseconds.
     Answers(u64),
-    /// Sends its answer twice.
+    /// Sends its response twice.
     Twice,
-    /// Grants access, with an error code in the same response.
+    /// Grants access, but includes an error code in the response.
     GrantsWithError,
-    /// Does the work, and responds after the service has given up.
+    /// Does the work, but responds after the service has given up.
     TooLate,
-    /// Does the work, and breaks the connection.
+    /// Does the work, then breaks the connection.
     BreaksAfter,
-    /// Does the work, and sends half the response.
+    /// Does the work, then sends half of the response.
     Half,
-    /// Does the work, and responds with 500.
+    /// Does the work, but responds with 500.
     FailsAfter,
     /// Does nothing, and responds with 500.
     Fails,
-    /// Does nothing, and responds with 200 and an error code.
+    /// Does nothing, but responds with 200 and an error code.
     ErrorWithSuccess,
     /// Does nothing, and asks for a pause of this many seconds.
     Busy(u64),
-    /// Does nothing, and refuses the service as a client.
+    /// Does nothing, and rejects the service as a client.
     WrongClient,
     /// Does nothing, and never responds.
     Silent,
@@ -109,9 +109,9 @@ impl Mood {
 pub enum Action {
     /// A tenant requests a link, with an idempotency key if there is a number, and a person follows it.
     Connect(usize, Provider, Option<u8>),
-    /// A tenant disconnects.
+    /// A tenant disconnects from a provider.
     Disconnect(usize, Provider),
-    /// The account's owner withdraws the last permission at the provider.
+    /// The account's owner withdraws the latest permission at the provider.
     Withdraw(usize, Provider),
     /// A provider changes its reaction.
     React(Provider, Mood),

@@ -1,4 +1,4 @@
-//! The tenants that ask for connections, and the people who follow the links.
+//! The tenants who request connections, and the people who follow the links.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -28,46 +28,46 @@ use crate::{
     tenants::{Tenants, done, once},
 };
 
-/// The maximum number of times a person loads a page.
+/// The maximum number of times that a person loads a page.
 const LOADS: u32 = 4;
 
-/// The tenants' memory of connections.
+/// The facts that tenants remember about connections.
 #[derive(Debug, Default)]
 pub struct Records {
-    /// The links by tenant, provider and idempotency key.
+    /// The links, by tenant, provider and idempotency key.
     pub links: BTreeMap<(usize, Provider, String), BTreeSet<String>>,
-    /// How many requests for a link could have created a state, by tenant and provider. All tries with one key create
-    /// one.
+    /// The number of requests for a link that could have created a state, by tenant and provider. All tries with the
+    /// same key create a single state.
     pub asked: BTreeMap<(usize, Provider), u32>,
-    /// The people who came back, and how that ended.
+    /// The people who returned from a provider, each with the outcome.
     pub arrivals: Vec<Arrival>,
     /// The acknowledged disconnections.
     pub disconnected: Vec<Disconnection>,
 }
 
-/// A person who came back from a provider.
+/// A person who returned from a provider.
 #[derive(Debug, Clone)]
 pub struct Arrival {
     /// The code, if the provider gave one.
     pub code: Option<String>,
-    /// The outcome.
+    /// The outcome of the return.
     pub outcome: &'static str,
 }
 
 /// An acknowledged disconnection.
 #[derive(Debug, Clone, Copy)]
 pub struct Disconnection {
-    /// The tenant.
+    /// The tenant that disconnected.
     pub tenant: usize,
-    /// The provider.
+    /// The provider that was disconnected.
     pub provider: Provider,
-    /// When its request began, in milliseconds.
+    /// When the request began, in milliseconds.
     pub began: u64,
-    /// When the answer came.
+    /// When the response arrived.
     pub answered: u64,
 }
 
-/// The name of a provider for the use cases.
+/// A provider's name, as the use cases expect it.
 pub fn name(provider: Provider) -> ProviderName {
     ProviderName::parse(provider.name()).expect("a valid name")
 }
@@ -77,7 +77,7 @@ fn parameter(url: &Url, name: &str) -> String {
 }
 
 impl Tenants {
-    /// Carries out a step about payment providers.
+    /// Performs a step about payment providers.
     pub async fn act_on_providers(&self, step: Step, action: Action) {
         let world = &self.cloud.world;
         match action {
@@ -110,7 +110,7 @@ impl Tenants {
 
     /// A tenant requests a link, and a person follows it.
     async fn connect(&self, step: Step, tenant: usize, provider: Provider, key: Option<u8>) {
-        // The same key always carries the same body.
+        // The same key always has the same body.
         let replace = key.map_or(!step.number.is_multiple_of(3), |key| key % 3 > 0);
         let body = json!({ "replace": replace }).to_string();
         let key = key.map(|key| format!("connect-{key}"));
@@ -151,7 +151,7 @@ impl Tenants {
         }
     }
 
-    /// A person opens the start page, continues to the provider, and comes back.
+    /// A person opens the start page, continues to the provider, and returns.
     async fn follow(&self, tenant: usize, provider: Provider, link: &Url, rng: &mut Rng) {
         let world = &self.cloud.world;
         let state = parameter(link, "state");
@@ -162,7 +162,7 @@ impl Tenants {
         let opened = self.open(provider, &state, Some(tag), Some(browser.clone()), rng).await;
         let Some((Opened::Redirect(address), _)) = opened else { return };
         let Ok(address) = Url::parse(&address) else { return };
-        // Mostly seconds; a state lasts for ten minutes.
+        // The person usually takes seconds; a state is valid for ten minutes.
         pause(Duration::from_secs_f64(700.0 * rng.f64().powi(8))).await;
         let came = parameter(&address, "state");
         let account = format!("account-{tenant}-{}", rng.u8(0..3) / 2);
@@ -183,7 +183,7 @@ impl Tenants {
         }
         if reloads {
             pause(Duration::from_secs_f64(20.0 * rng.f64())).await;
-            // Some go back to the provider, and get another code for the same state.
+            // Some people go back to the provider, and get another code for the same state.
             let again = rng.bool().then(|| world.state().providers.permit(provider, tenant, account, came.clone()));
             let code = again.or(code);
             self.come_back(provider, &came, code, &browser, world.draws.about(&("reload", &came))).await;
@@ -221,7 +221,7 @@ impl Tenants {
         None
     }
 
-    /// A person comes back from the provider and reloads the page if it does not load.
+    /// A person returns from the provider, and reloads the page if it does not load.
     async fn come_back(&self, provider: Provider, state: &str, code: Option<String>, browser: &Browser, mut rng: Rng) {
         for _ in 0..LOADS {
             let (state, code, browser) = (state.to_owned(), code.clone(), browser.clone());
@@ -253,7 +253,7 @@ impl Tenants {
     }
 }
 
-/// The name of a failure, and whether its page asks for another load.
+/// The name of a failure, and whether its page asks the person to reload.
 fn outcome(error: &CallbackError) -> (&'static str, bool) {
     match error {
         CallbackError::InvalidState(_) => ("invalid state", false),

@@ -23,38 +23,38 @@ use crate::{
 
 /// Longer than the service waits for a provider.
 const TOO_LATE: Duration = Duration::from_secs(12);
-/// The lifetime of tokens at the beginning.
+/// How long tokens are valid at the beginning of a history.
 const LIFE: Duration = Duration::from_secs(1_200);
 
 /// The state of all providers.
 #[derive(Debug, Default)]
 pub struct Played {
-    /// Each one's current reaction; one without an entry responds at once.
+    /// Each provider's current reaction; a provider without an entry responds immediately.
     pub moods: BTreeMap<Provider, Mood>,
-    /// The lifetime of new tokens.
+    /// How long new tokens are valid.
     pub lives: BTreeMap<Provider, Duration>,
-    /// All permissions.
+    /// All permissions that people have given.
     pub grants: Vec<Grant>,
-    /// The codes that arrived, in the order of arrival.
+    /// The codes that reached the providers, in order of arrival.
     pub codes: Vec<String>,
 }
 
 /// A permission that a person gave.
 #[derive(Debug)]
 pub struct Grant {
-    /// The provider.
+    /// The provider at which it was given.
     pub provider: Provider,
-    /// The tenant that requested it.
+    /// The tenant that requested the permission.
     pub tenant: usize,
-    /// The account.
+    /// The person's account.
     pub account: String,
     /// The state that the service sent.
     pub state: String,
-    /// The code, which is valid once.
+    /// The code, which can be used once.
     pub code: String,
-    /// When it was revoked, in milliseconds.
+    /// When the permission was revoked, in milliseconds.
     pub revoked: Option<u64>,
-    /// The tokens, of which the last are valid.
+    /// All tokens issued, of which only the last are valid.
     pub issues: Vec<Issue>,
 }
 
@@ -65,15 +65,15 @@ pub struct Issue {
     pub access: String,
     /// The refresh token.
     pub refresh: String,
-    /// When they were issued, in milliseconds.
+    /// When the tokens were issued, in milliseconds.
     pub at: u64,
-    /// Whether the whole response was sent in time.
+    /// Whether the complete response was sent in time.
     pub delivered: bool,
-    /// The invocation that requested them.
+    /// The invocation that requested the tokens.
     pub invocation: u64,
 }
 
-/// A provider's response: its status and body, and where the tokens are in it.
+/// A provider's response: its status, its body, and which tokens the body contains.
 struct Answer {
     status: u16,
     body: String,
@@ -92,7 +92,7 @@ impl Answer {
 }
 
 impl Played {
-    /// A person gives a permission. Returns the code.
+    /// Records a permission that a person gives. Returns the code.
     pub fn permit(&mut self, provider: Provider, tenant: usize, account: String, state: String) -> String {
         let code = format!("code-{}", self.grants.len());
         let grant = Grant { provider, tenant, account, state, code: code.clone(), revoked: None, issues: Vec::new() };
@@ -100,7 +100,7 @@ impl Played {
         code
     }
 
-    /// An account's owner withdraws a tenant's last permission.
+    /// Withdraws a tenant's latest permission, as the account's owner can.
     pub fn withdraw(&mut self, provider: Provider, tenant: usize, now: u64) {
         let mut grants = self.grants.iter_mut().rev();
         if let Some(grant) = grants.find(|grant| grant.provider == provider && grant.tenant == tenant) {
@@ -108,13 +108,13 @@ impl Played {
         }
     }
 
-    /// Ends all faults. From now on, tokens last half an hour.
+    /// Ends all faults. From then on, tokens are valid for half an hour.
     pub fn recover(&mut self) {
         self.moods.clear();
         self.lives = Provider::ALL.map(|provider| (provider, Duration::from_secs(1_800))).into();
     }
 
-    /// Carries out a request.
+    /// Carries out a request at a provider.
     fn work(&mut self, provider: Provider, path: &str, form: &BTreeMap<String, String>, at: (u64, u64)) -> Answer {
         let dead = || Answer::new(400, r#"{"error":"invalid_grant"}"#);
         let member = |name: &str| form.get(name).map(String::as_str).unwrap_or_default();
@@ -133,7 +133,7 @@ impl Played {
                 let Some(number) = self.grants.iter().position(|grant| grant.code == code) else { return dead() };
                 let grant = &mut self.grants[number];
                 if !grant.issues.is_empty() {
-                    // RFC 6749 §4.1.2: if a code is presented twice, its tokens should be revoked.
+                    // RFC 6749 §4.1.2: if a code is presented twice, the tokens issued for it should be revoked.
                     grant.revoked.get_or_insert(at.0);
                 }
                 number
@@ -170,7 +170,7 @@ impl Played {
     }
 }
 
-/// The provider's end of a connection.
+/// The end of a connection that a provider serves.
 pub async fn serve(world: Arc<World>, sandbox: Arc<Sandbox>, is_closed: Arc<AtomicBool>, mut stream: DuplexStream) {
     if let Ok(Some(request)) = read(&mut stream).await {
         react(&world, &sandbox, &mut stream, request).await;

@@ -1,4 +1,4 @@
-//! The schedule of refresh-connections.
+//! The schedule on which refresh-connections runs.
 
 use std::{sync::Arc, time::Duration};
 
@@ -6,11 +6,12 @@ use base::{Time, pause};
 
 use crate::{cloud::Cloud, sandbox::Function};
 
-/// The interval in template.yaml.
+/// The interval set in template.yaml.
 const INTERVAL: Duration = Duration::from_secs(60);
 
 impl Cloud {
-    /// Refreshes every minute in which a connection is due. Lambda does not repeat this schedule's failed invocations.
+    /// Refreshes in every minute in which a connection is due. Lambda does not retry this schedule's failed
+    /// invocations.
     pub async fn refresh_on_schedule(self: Arc<Self>) {
         loop {
             let minute = INTERVAL.as_millis() as i64;

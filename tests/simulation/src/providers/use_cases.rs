@@ -1,4 +1,4 @@
-//! The use cases of payment providers in one sandbox.
+//! The use cases for payment providers in one sandbox.
 
 use std::sync::{Arc, OnceLock};
 
@@ -45,7 +45,7 @@ impl Bundle {
         self.outbound.clone()
     }
 
-    /// Requests a link.
+    /// The use case that requests links.
     pub fn connecting(&self) -> &Connecting {
         self.providers.connecting.get_or_init(|| Connecting {
             pending: self.pending(),
@@ -59,12 +59,12 @@ impl Bundle {
         })
     }
 
-    /// Shows the start page.
+    /// The use case that shows the start page.
     pub fn start_page(&self) -> Start {
         Start { pending: self.pending(), clock: self.clock.clone(), random: self.random.clone() }
     }
 
-    /// Takes people back.
+    /// The use case that handles callbacks.
     pub async fn callback(self: &Arc<Self>) -> &Callback {
         let make = async || {
             let panel = PanelSettings { address: format!("{BASE_URL}/panel"), is_own: true };
@@ -77,7 +77,7 @@ impl Bundle {
         self.providers.callback.get_or_init(make).await
     }
 
-    /// Disconnects.
+    /// The use case that disconnects.
     pub fn disconnecting(&self) -> &Disconnecting {
         let (clock, random) = (self.clock.clone(), self.random.clone());
         self.providers.disconnecting.get_or_init(|| Disconnecting {
@@ -90,7 +90,7 @@ impl Bundle {
         })
     }
 
-    /// Refreshes.
+    /// The use case that refreshes tokens.
     pub fn refresher(&self) -> &Refresher {
         let (clock, random) = (self.clock.clone(), self.random.clone());
         self.providers.refresher.get_or_init(|| Refresher {
