@@ -28,7 +28,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// The files of all programs: `functions/<family>/src/bin/<name>.rs`.
+/// The source files of all programs: `functions/<family>/src/bin/<name>.rs`.
 fn programs(families: &Path) -> Result<Vec<PathBuf>, Box<dyn Error>> {
     let mut programs = Vec::new();
     for family in fs::read_dir(families)? {

@@ -28,7 +28,7 @@ LIMIT = 120
 # Nothing listens on this port, here or in a container, so the samples' events never leave this
 # machine.
 RECEIVER, NOWHERE = "https://receiver.example.com", "http://127.0.0.1:9"
-# The identifiers in the samples.
+# The identifiers that the samples contain.
 WEBHOOK, DELIVERY = "whk_01m74zy5eva3kj3s4w04zg1hhc", "dlv_01m7wh697q3m7qqm482zyh92yd"
 APPLICATION, SECRET, KEY = "app8aRq2LkTz05NvXwYcB1deF", "sec_01m74zy5evf6q0n2h4ck9w8b1x", "laptop"
 PUBLIC_KEY = {"kty": "OKP", "crv": "Ed25519", "x": "11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo"}
@@ -44,7 +44,7 @@ NEW = (
 )
 # Members whose values differ in each response.
 NEW_MEMBERS = ("durationMs", "jti", "kid", "nextCursor")
-# Seconds since 1970.
+# Larger numbers are times in seconds since 1970.
 FIRST_TIME = 1_000_000_000
 
 

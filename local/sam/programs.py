@@ -42,7 +42,8 @@ def _built_for_lambda(project: Path, names: list[str]) -> dict[str, Path]:
     command.append("--arm64" if architecture() == "arm64" else "--x86-64")
     for name in names:
         command += ["--package", _package(project, name), "--bin", name]
-    # The linker, zig, is a package of this environment; cargo-lambda finds it through its python3.
+    # The linker, zig, is a package in this environment; cargo-lambda finds it through the
+    # environment's python3.
     tools = f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}"
     done = subprocess.run(command, cwd=project, env=os.environ | {"PATH": tools})
     if done.returncode:

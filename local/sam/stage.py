@@ -88,7 +88,7 @@ class Stage:
     def _sam(self, arguments: list[str], **output: Any) -> "subprocess.Popen[str]":
         """Starts `sam local` with the run's files. The containers' ports listen at an address that webhooks cannot reach."""
         host = self.service.host
-        # SAM is a package of this environment.
+        # SAM is a package in this environment.
         tools = f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}"
         command = [shutil.which("sam", path=tools) or "sam", "local", *arguments]
         command += ["--template", str(self.folder / "template.json")]

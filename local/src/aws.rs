@@ -6,9 +6,9 @@ use aws_config::{BehaviorVersion, Region, SdkConfig};
 use aws_sdk_dynamodb::config::{self, SharedCredentialsProvider};
 use base::{Random, random};
 
-/// The region of all stand-ins.
+/// The region that all stand-ins use.
 pub const REGION: &str = "us-east-1";
-/// The account of all stand-ins.
+/// The account that all stand-ins use.
 pub const ACCOUNT: &str = "000000000000";
 
 /// A queue's URL on the server for queues and secrets.

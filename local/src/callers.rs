@@ -1,7 +1,7 @@
 //! Authentication for callers of the AWS stand-ins. The stand-ins are web servers, so any page in a browser, any
-//! webhook endpoint on 127.0.0.1 and any user of the machine could send them requests. Each stand-in therefore requires
-//! a signature with credentials, which are created and written to `service.env` at each start, and refuses every
-//! request from a browser.
+//! webhook endpoint on 127.0.0.1 and any user of the machine could send requests to them. Each stand-in therefore
+//! requires a signature with credentials, which are created and written to `service.env` at each start, and refuses
+//! every request from a browser.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -55,7 +55,7 @@ pub struct Callers {
     /// The callers, keyed by access key id. The map's hash is keyed, so that lookup timing reveals nothing about the
     /// ids.
     known: Arc<HashMap<String, Caller>>,
-    /// The record of the functions' calls, in tests.
+    /// In tests, the record of the functions' calls.
     record: Option<Arc<CallRecord>>,
     clock: SharedClock,
 }
@@ -143,7 +143,7 @@ fn from_this_machine(headers: &HeaderMap, uri: &Uri) -> Result<(), Refusal> {
 }
 
 impl Refusal {
-    /// AWS's name for the error in JSON protocols.
+    /// AWS's name for the error in its JSON protocols.
     fn code(self) -> &'static str {
         match self {
             Self::Browser | Self::Host => "AccessDeniedException",
@@ -230,7 +230,7 @@ mod tests {
         for host in ["localhost", "LOCALHOST:80", "127.0.0.1", "127.1.2.3:1", "[::1]:9"] {
             assert_eq!(said(&[("host", host)]), Ok(()), "{host}");
         }
-        // Node.js sends this.
+        // Node.js sends this header.
         assert_eq!(said(&[("sec-fetch-mode", "cors")]), Ok(()));
     }
 

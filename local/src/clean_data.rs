@@ -92,7 +92,7 @@ fn kept(folder: &Path) -> String {
     let names = names.filter_map(|entry| entry.file_name().to_str()?.strip_suffix(".json").map(str::to_owned));
     let mut names: Vec<_> = names.collect();
     names.sort();
-    // Writing to a String cannot fail.
+    // Writing to a `String` cannot fail.
     if !names.is_empty() {
         let _ = write!(lines, "\n  the secrets, including any that you added: {}", names.join(", "));
     }

@@ -36,7 +36,7 @@ mod tests {
 
     #[test]
     fn only_a_write_that_finds_no_room_says_that_the_disk_is_full() {
-        // The system's own error for a full disk.
+        // Use the system's own error for a full disk.
         #[cfg(target_os = "linux")]
         {
             let full = File::options().write(true).open("/dev/full").expect("every Linux has it");

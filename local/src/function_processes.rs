@@ -1,8 +1,8 @@
 //! The functions' processes, which run the same code as on AWS. Each polls the Runtime API at a separate address.
 //!
 //! As on Lambda, a function's first invocation starts its process, which is ended once it has been idle for a few
-//! minutes. Lambda starts one process per concurrent invocation. Here, one process handles several concurrently (the
-//! runtime's mode for Lambda Managed Instances), so a few processes run instead of hundreds.
+//! minutes. Lambda starts one process per concurrent invocation. Here, one process handles several (the runtime's mode
+//! for Lambda Managed Instances), so that a few processes run instead of hundreds.
 
 use std::{sync::Arc, time::Duration};
 
@@ -25,7 +25,7 @@ pub fn concurrency(function: &Function) -> usize {
     match function.name.as_str() {
         _ if batches > 0 => batches.try_into().unwrap_or(usize::MAX),
         "token" | "list-event-types" | "show-delivery" => 16,
-        // Concurrent publish requests share calls to the table.
+        // Concurrent publish requests share table calls.
         "publish-event" => 64,
         // An invocation waits for deliveries for as long as the reader asked. Up to twice an entity's `feed-waits` can
         // be in progress at once: those that begin at the end of one window, and those of the next. These waits leave a

@@ -21,7 +21,7 @@ use crate::{
     invoke::{InvokeError, Invoker},
 };
 
-/// Lambda's limit on an event.
+/// Lambda's limit on the size of an event.
 const MAX_EVENT: usize = 6 * 1024 * 1024;
 
 /// The delays before Lambda's two retries of an asynchronous event. On AWS, the delays are one and two minutes, and

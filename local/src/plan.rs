@@ -33,7 +33,7 @@ pub struct Plan<'a> {
     pub functions: Vec<Function>,
     /// The functions' programs.
     pub programs: Programs,
-    /// The values of the template's parameters.
+    /// The values for the template's parameters.
     pub settings: Settings,
     /// The algorithm for new token signing keys.
     pub signing_algorithm: SigningAlgorithm,

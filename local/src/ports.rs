@@ -10,7 +10,7 @@ use tokio::net::{TcpListener, TcpSocket};
 
 use crate::test_overrides::TestOverrides;
 
-/// A port on which this process listens.
+/// A port that this process listens on.
 pub struct Port {
     /// The listener that accepts connections.
     pub listener: TcpListener,
@@ -42,7 +42,7 @@ pub enum PortError {
     /// Another process is using the port.
     #[error("port {0} is in use; stop the program that uses it, or choose another port with PORT=")]
     Taken(u16),
-    /// The system refuses the port for another reason.
+    /// The system refuses to open the port for another reason.
     #[error("port {port} cannot be used")]
     Refused {
         port: u16,

@@ -28,12 +28,12 @@ pub fn template(project: &Path) -> Result<Template, Missing> {
     Template::parse(&text).map_err(Missing::Template)
 }
 
-/// The functions' programs.
+/// The programs of the functions.
 #[derive(Debug, Clone)]
 pub enum Programs {
     /// One program that contains all functions, selected by `argv[0]`.
     One(PathBuf),
-    /// A folder with one program for each function, as in a deployment.
+    /// A folder with a separate program for each function, as in a deployment.
     Each(PathBuf),
 }
 

@@ -259,7 +259,7 @@ impl ProcessGroup {
 /// Asks a process to end, and kills it if it keeps running.
 async fn end_idle(child: &mut Child) {
     if let Some(id) = child.id().and_then(|id| id.try_into().ok()) {
-        // The process may have ended just now.
+        // The process may have just ended.
         let _ = kill(Pid::from_raw(id), Signal::SIGTERM);
     }
     if time::timeout(LAST_WORK, child.wait()).await.is_err() {

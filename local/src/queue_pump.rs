@@ -1,7 +1,7 @@
 //! Lambda's event source mapping: receives messages from a queue, invokes the function with them, and deletes those
 //! that succeed.
 //!
-//! The queue is in this process and wakes the pump. While the machine has idle processors, each message is passed to
+//! The queue is in this process and can wake the pump. While the machine has idle processors, each message is passed to
 //! the function immediately and alone. While it has none, the pump gathers messages for a moment or until an invocation
 //! ends: one invocation with ten messages costs a fraction of ten invocations, and each message would have to wait for
 //! a processor anyway.
@@ -63,7 +63,7 @@ pub struct QueuePump {
     /// One permit for each batch that the template allows, so that messages wait on the queue, not here.
     batches: Arc<Semaphore>,
     maximum_concurrency: usize,
-    /// One permit for each invocation that may work at once.
+    /// One permit for each invocation that may work concurrently with others.
     working: Arc<Semaphore>,
     /// Notified when an invocation ends.
     ended: Arc<Notify>,

@@ -23,7 +23,7 @@ pub struct Running {
 /// The gateway, running in its own task.
 pub struct RunningGateway {
     pub end: JoinHandle<io::Result<()>>,
-    /// Closes the gateway when it is dropped.
+    /// Dropping this closes the gateway.
     pub close: oneshot::Sender<()>,
 }
 

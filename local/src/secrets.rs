@@ -40,7 +40,7 @@ pub struct Secrets(BTreeMap<String, Value>);
 pub enum TableFound {
     /// The table has data, which these secrets can open.
     Kept,
-    /// Neither the table nor the secrets exist yet.
+    /// Neither the table nor the secrets exist.
     New,
     /// The table has no data, although the secrets exist: an earlier start was interrupted, or the file was lost.
     Lost,
@@ -68,7 +68,7 @@ pub enum SecretsError {
     /// A secret for the table has no usable key, or is not JSON. The error does not repeat its content.
     #[error("{path} has no usable key: restore it from a backup, or start over with `{}`", cleaning(.path))]
     Broken { path: PathBuf },
-    /// The geo-IP configuration has faults.
+    /// The geo-IP configuration is invalid.
     #[error("{path} cannot be used; correct it")]
     GeoIp {
         path: PathBuf,

@@ -23,7 +23,7 @@ pub struct ServiceEnv<'a> {
     pub demo: &'a Credentials,
     /// The platform application's credentials.
     pub platform: &'a Credentials,
-    /// The key for operational tasks.
+    /// The key that operational tasks require.
     pub task_key: &'a str,
     /// The address of the Lambda API.
     pub lambda_endpoint: &'a str,

@@ -10,7 +10,7 @@ use tokio::{
 /// How often to check whether the parent is running.
 const LOOK: Duration = Duration::from_millis(500);
 
-/// Returns at the first request to stop; further signals have no effect.
+/// Returns on the first request to stop; further signals have no effect.
 pub async fn requested(stop_with_parent: bool) -> io::Result<()> {
     let mut interrupt = signal(SignalKind::interrupt())?;
     let mut terminate = signal(SignalKind::terminate())?;

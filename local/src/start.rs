@@ -141,7 +141,7 @@ struct Start<'a> {
     aws: Endpoints,
     /// The functions' credentials, by which the stand-ins identify the calling function.
     functions: BTreeMap<String, AwsCredentials>,
-    /// The record of the functions' calls, in tests.
+    /// In tests, the record of the functions' calls.
     record: Option<Arc<CallRecord>>,
     lambda_endpoint: String,
     geo_ip_store: StoreAddress,
@@ -309,7 +309,7 @@ impl<'a> Start<'a> {
         Invoker::new(api, Arc::clone(&self.clock), processes)
     }
 
-    /// Writes the functions' variables for `local/sam`.
+    /// Writes the functions' variables, which `local/sam` reads.
     fn write_function_variables(&self, environments: &BTreeMap<String, Environment>) -> Result<(), DataFolderError> {
         write_private(&self.data.function_variables(), json!(environments).to_string().as_bytes())
     }

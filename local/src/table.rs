@@ -30,7 +30,7 @@ use crate::{
 };
 
 /// The delay before expired items are first removed. Each removal reads the whole table, so the first one must not
-/// delay startup. AWS promises removal only within days.
+/// delay startup. AWS only promises to remove them within days.
 const FIRST_SWEEP: Duration = Duration::from_secs(60);
 const SWEEP: Duration = Duration::from_secs(60 * 60);
 
@@ -111,8 +111,8 @@ impl Drop for TableServer {
     fn drop(&mut self) {
         drop(self.stop.take());
         let begun = Instant::now();
-        // Waiting for a client with an incomplete request would block the server forever. Acknowledged writes are
-        // committed.
+        // Waiting for a client with an incomplete request would block the server forever. Acknowledged writes have
+        // already been committed.
         while self.thread.as_ref().is_some_and(|thread| !thread.is_finished()) && begun.elapsed() < SHUTDOWN_GRACE {
             thread::sleep(Duration::from_millis(5));
         }

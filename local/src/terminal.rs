@@ -73,7 +73,7 @@ impl Terminal {
         self.is_open.store(true, Ordering::Relaxed);
     }
 
-    /// Whether nothing is ever shown.
+    /// Whether this terminal never shows anything.
     pub fn is_quiet(&self) -> bool {
         self.lines.is_none()
     }
@@ -85,7 +85,7 @@ impl Terminal {
         }
     }
 
-    /// Shows a line as it is.
+    /// Shows a line unchanged.
     pub fn show(&self, line: String) {
         if let Some(lines) = &self.lines
             && lines.try_send(line).is_err()

@@ -27,8 +27,8 @@ pub struct TestOverrides {
     /// The address of queues and secrets for functions; by default their own.
     #[arg(long, value_name = "URL")]
     pub functions_services: Option<String>,
-    /// The server of the bucket that GEO_IP_STORE names, such as http://127.0.0.1:4566. It must check no signatures, as
-    /// emulators do, since the functions sign for this program.
+    /// The server of the bucket that GEO_IP_STORE names, such as http://127.0.0.1:4566. Like an emulator, it must not
+    /// check signatures, since the functions sign for this program.
     #[arg(long, value_name = "URL")]
     pub s3: Option<S3>,
     /// The idle time after which a function's process is ended; by default two minutes.
@@ -37,7 +37,7 @@ pub struct TestOverrides {
     /// A folder with one program for each function, as in a deployment; by default one program contains all functions.
     #[arg(long, value_name = "FOLDER")]
     pub binaries: Option<PathBuf>,
-    /// The names of the functions that run; by default all. Only these must be built.
+    /// The names of the functions that run; by default all. Only these functions must be built.
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     pub only: Option<Vec<String>>,
     /// Records each distinct call of a function to the table, the queues, the secrets and the bucket in this file.

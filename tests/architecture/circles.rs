@@ -27,7 +27,7 @@ struct Contents {
     everything_of: Vec<Module>,
 }
 
-/// Reads one file.
+/// A reader of one file.
 struct Reader<'a> {
     module: &'a Module,
     contents: Contents,

@@ -73,7 +73,7 @@ fn parameters_of(call: &str) -> Vec<&str> {
     call.split_once("--parameter-overrides ").expect("every parameter is named").1.split(' ').collect()
 }
 
-/// An operator's folder for deployments.
+/// The folder from which an operator deploys.
 struct Desk(TempDir);
 
 impl Desk {
@@ -149,7 +149,7 @@ impl Desk {
         String::from_utf8(output.stdout).expect("text")
     }
 
-    /// A run's error output; asserts that it fails.
+    /// The error output of a run, which must fail.
     #[track_caller]
     fn fails(&self, step: &[&str], answers: &[&str]) -> String {
         let output = self.run(step, answers);
@@ -157,7 +157,7 @@ impl Desk {
         String::from_utf8(output.stderr).expect("text")
     }
 
-    /// The calls, in order.
+    /// The recorded calls, in order.
     fn calls(&self) -> Vec<String> {
         self.read("calls").lines().map(str::to_owned).collect()
     }

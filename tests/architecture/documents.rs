@@ -179,7 +179,7 @@ fn has_comment(commands: &str) -> bool {
     false
 }
 
-/// An interactive zsh treats a pasted comment as part of the command.
+/// Pasted into an interactive zsh, a comment becomes part of the command.
 #[test]
 fn commands_to_be_pasted_have_no_comments() {
     for (commands, expected) in [

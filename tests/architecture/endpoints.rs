@@ -201,7 +201,7 @@ fn operations_with_an_idempotency_key_store_records_and_mark_repetitions() {
     let takes = |operation: &Value| operation["parameters"].to_string().contains(PARAMETER);
     for (name, _, _) in &operations {
         let policies = policies_of(name);
-        // publish-event writes the record without reading it first.
+        // publish-event writes the idempotency record without reading it first.
         let may_keep = policies.contains("IdempotencyKeys") || policies.contains("IDEMPOTENCY#*");
         let any_takes = operations.iter().any(|(function, operation, _)| function == name && takes(operation));
         // Tools take the key as an argument instead.

@@ -42,7 +42,7 @@ fn phrases() -> Vec<Phrase> {
         .collect()
 }
 
-/// A word, or a mark that ends a sentence, with its line number.
+/// A word, or a punctuation mark that ends a sentence, with its line number.
 #[derive(Debug, PartialEq, Eq)]
 struct Token {
     text: String,

@@ -13,7 +13,7 @@ use template::Template;
 
 use crate::template::RELEASE_ALARM;
 
-/// The parts of a runbook section.
+/// The parts that a section of the runbook must have.
 const PARTS: [&str; 3] = ["**Means:**", "**First:**", "**Then:**"];
 
 /// A metric that an alarm or the dashboard names: the namespace, the name, and the dimensions' names.
@@ -38,7 +38,7 @@ fn alarms() -> BTreeMap<String, Value> {
     resources("AWS::CloudWatch::Alarm")
 }
 
-/// The sections of the runbook: the alarms in each heading, and the text below it.
+/// The runbook's sections: the alarms in each heading, and the text below the heading.
 fn sections() -> Vec<(Vec<String>, String)> {
     let document = text("docs/alarms.md");
     let sections = document.split("\n## ").skip(1).map(|section| section.split_once('\n').unwrap_or((section, "")));
@@ -77,7 +77,7 @@ fn dimensions(of: &Value) -> BTreeSet<String> {
     dimensions.map(|dimension| dimension["Name"].as_str().expect("a text").to_owned()).collect()
 }
 
-/// A member's text, including any references.
+/// The text of a member, including any references.
 fn text_of(value: &Value, member: &str) -> String {
     let text = value[member].as_str().or(value[member]["Fn::Sub"].as_str());
     text.unwrap_or_else(|| panic!("no {member}: {value}")).to_owned()
@@ -91,7 +91,7 @@ fn of_filters() -> Vec<Reference> {
     names.map(|(namespace, name)| (namespace, name, BTreeSet::new())).collect()
 }
 
-/// An alarm's metrics: its own, or those of its expression.
+/// The metrics that an alarm watches: its own, or those in its expression.
 fn of_alarm(alarm: &Value) -> Vec<Reference> {
     let metric = |of: &Value| (text_of(of, "Namespace"), text_of(of, "MetricName"), dimensions(of));
     match alarm["Metrics"].as_array() {
@@ -103,7 +103,7 @@ fn of_alarm(alarm: &Value) -> Vec<Reference> {
     }
 }
 
-/// The metric of `SELECT SUM(Errors) FROM SCHEMA("AWS/Lambda", FunctionName) …`.
+/// The metric in `SELECT SUM(Errors) FROM SCHEMA("AWS/Lambda", FunctionName) …`.
 fn of_query(query: &str) -> Option<Reference> {
     let (name, rest) = query.strip_prefix("SELECT ")?.split_once('(')?.1.split_once(") FROM SCHEMA(")?;
     let mut schema = rest.split_once(')')?.0.split(',').map(|part| part.trim().trim_matches('"').to_owned());
@@ -127,7 +127,7 @@ fn of_line(line: &Value) -> Reference {
     }
 }
 
-/// The metrics of the dashboard, which is JSON with references.
+/// The metrics in the dashboard, which is JSON with references.
 fn of_dashboard() -> Vec<Reference> {
     let dashboards = resources("AWS::CloudWatch::Dashboard");
     let body = dashboards["Dashboard"]["DashboardBody"]["Fn::Sub"].as_str().expect("a text with references");
@@ -140,7 +140,7 @@ fn of_dashboard() -> Vec<Reference> {
         .collect()
 }
 
-/// The dimensions of a metric of ours.
+/// The two sets of dimensions with which one of our metrics is published.
 fn counted_by(name: Name) -> [BTreeSet<String>; 2] {
     let alone: BTreeSet<_> = [ENVIRONMENT.to_owned()].into();
     let whole = alone.iter().cloned().chain(name.dimensions().iter().map(|name| (*name).to_owned()));
@@ -165,7 +165,7 @@ fn metrics_of_alarms_and_dashboard_are_published_by_us_or_aws() {
     }
 }
 
-/// The Rust files below a folder.
+/// The Rust files in a folder and its subfolders.
 fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
     for path in fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path()) {
         if path.is_dir() {

@@ -28,7 +28,7 @@ fn kinds(member: &Value) -> BTreeSet<&str> {
     member["x-problem-kinds"].as_array().into_iter().flatten().filter_map(Value::as_str).collect()
 }
 
-/// The text of all Rust files in a folder.
+/// The contents of all Rust files in a folder.
 fn sources(folder: &Path, found: &mut Vec<String>) {
     for entry in fs::read_dir(folder).expect("the folder can be read") {
         let path = entry.expect("an entry can be read").path();

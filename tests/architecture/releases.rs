@@ -47,7 +47,7 @@ fn in_use() -> Vec<String> {
     functions
 }
 
-/// The function that Secrets Manager calls for rotation; it has no alias.
+/// The functions that Secrets Manager calls for rotations, which have no alias.
 fn rotating(resources: &Map<String, Value>) -> Vec<Value> {
     let schedules = of_type(resources, "AWS::SecretsManager::RotationSchedule").into_iter();
     schedules.map(|(_, schedule)| schedule["Properties"]["RotationLambdaARN"]["Fn::GetAtt"][0].clone()).collect()

@@ -132,7 +132,7 @@ fn a_schema_that_repeats_another_has_the_same_members() {
     }
 }
 
-/// A string in a schema, with a list of values.
+/// A string in a schema that has a list of values.
 struct Enumeration<'a> {
     /// The string's values, from `examples` if more may be added, otherwise from `enum`.
     values: BTreeSet<&'a str>,

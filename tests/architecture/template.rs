@@ -169,8 +169,8 @@ fn a_failed_first_deployment_leaves_no_names_taken() {
     assert!(count >= 7, "table, bucket and secrets outlive their stack: {count}");
 }
 
-/// With JSON logs, Lambda drops lines below its two levels. Lines without a level (metrics and the audit trail) count
-/// as INFO. <https://docs.aws.amazon.com/lambda/latest/dg/monitoring-cloudwatchlogs-log-level.html>
+/// With JSON logs, Lambda drops lines below its two configured levels. Lines without a level, such as metrics and the
+/// audit trail, count as INFO. <https://docs.aws.amazon.com/lambda/latest/dg/monitoring-cloudwatchlogs-log-level.html>
 #[test]
 fn lambda_drops_no_line_that_a_function_writes_and_no_report() {
     const LEVELS: [&str; 6] = ["TRACE", "DEBUG", "INFO", "WARN", "ERROR", "FATAL"];

@@ -24,7 +24,7 @@ fn each_python_package_is_pinned_by_version_and_hash() {
         let pins: HashSet<_> = locked.iter().filter_map(|package| package.split_whitespace().next()).collect();
         let wanted = requirements(&read(&format!("requirements/{list}.in")));
         assert!(!wanted.is_empty());
-        // The lock file names packages without extras.
+        // The lock file lists packages without extras.
         let without_extras = |tool: &String| match (tool.split_once('['), tool.split_once(']')) {
             (Some((name, _)), Some((_, version))) => format!("{name}{version}"),
             _ => tool.clone(),

@@ -1,4 +1,4 @@
-//! A case's queue, with shorthand methods for calls.
+//! The queue that a case uses, with shorthand methods for calls.
 
 use std::collections::HashMap;
 

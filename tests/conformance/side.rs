@@ -9,7 +9,7 @@ use std::{
 use aws_config::{BehaviorVersion, Region, SdkConfig};
 use aws_sdk_secretsmanager::config::{Credentials, SharedCredentialsProvider};
 
-/// A case, and the reason if it runs only against the stand-ins.
+/// A case and, if it runs only against the stand-ins, the reason.
 #[derive(Clone, Copy)]
 pub struct Case {
     pub name: &'static str,

@@ -101,7 +101,7 @@ async fn a_webhook_that_is_held_up_is_diagnosed_before_its_failures(suite: Arc<S
     entity.until_status(&waiting, &["delivered"]).await;
 }
 
-/// The detail of the finding with this cause, once the diagnosis includes it. Indexes may lag behind.
+/// The detail of the finding with this cause, once the diagnosis includes it. The indexes may lag behind the table.
 async fn detail(agent: &Agent, hook: &Hook, cause: &str, has: &str) -> String {
     until(&format!("the diagnosis says `{has}`"), LONG, async || {
         let diagnosis = agent.call("diagnose_webhook", of(hook)).await;

@@ -1,4 +1,4 @@
-//! The list of events, from the API and for agents.
+//! The list of events, through the API and for agents.
 
 use std::{
     collections::{BTreeMap, BTreeSet},

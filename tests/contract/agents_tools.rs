@@ -138,7 +138,7 @@ async fn a_call_needs_each_scope_of_its_tool_and_the_refusal_names_them_all(suit
         };
         for missing in &needed {
             let others: Vec<&str> = needed.iter().copied().filter(|scope| scope != missing).collect();
-            // The issuer grants no token without a scope.
+            // The issuer does not grant tokens without a scope.
             let others = if others.is_empty() { "content.read".to_owned() } else { others.join(" ") };
             let agent = Agent::with_scopes(&entity, &others).await;
             let answer = agent.send("tools/call", Some(tool.name), params(&agent)).await;
@@ -322,7 +322,7 @@ async fn an_argument_that_a_model_means_to_leave_out_is_left_out(suite: Arc<Suit
     let change = json!({ "webhookIdentifier": created["id"], "enabled": "true", "name": "", "toolCallId": "call_2" });
     let changed = agent.call("change_webhook", change).await;
     assert_eq!((&changed["name"]["untrusted"], &changed["enabled"]), (&json!("n"), &json!(true)));
-    // Wrong values are still refused.
+    // Wrong values are refused anyway.
     let bad = json!({ "limit": 2.5, "type": "booking.made", "unknown": null });
     let problem = agent.refused("list_deliveries", bad).await;
     assert_eq!(problem["properties"]["violations"].as_array().map(Vec::len), Some(3), "{problem:#}");

@@ -40,7 +40,7 @@ async fn until_refused(api: &Api, path: &str, token: &str) {
     .await;
 }
 
-/// The introspection response for a token.
+/// The response to an introspection request for a token.
 pub async fn introspected(api: &Api, token: &str) -> Value {
     let platform = crate::harness::Application::Platform;
     api.as_client("/oauth2/introspect", platform, &[("token", token)]).expect(200).await.json()

@@ -1,4 +1,4 @@
-//! The operator's commands for applications, and applications across a restart.
+//! The operator's commands for applications, and how applications survive a restart.
 
 use std::sync::Arc;
 

@@ -46,7 +46,7 @@ pub fn of(application: &Made, rest: &str) -> String {
     format!("/application/{}{rest}", application.id)
 }
 
-/// An application, as its owner sees it.
+/// An application, as shown to its owner.
 pub async fn shown(entity: &Entity, application: &Made) -> Value {
     entity.get(&of(application, "")).expect(200).await.json()
 }

@@ -212,7 +212,7 @@ async fn the_panel_continues_by_itself_once_the_service_is_back(suite: Arc<Suite
     browser.close().await;
 }
 
-/// Regression test: any page could lead a browser into another entity's panel without asking.
+/// Regression test: without asking, any page could lead a browser into another entity's panel.
 #[contract_test(in_browser)]
 async fn a_followed_link_is_used_only_after_a_question(suite: Arc<Suite>) {
     let (entity, stranger) = (suite.entity().await, suite.entity().await);
@@ -451,7 +451,7 @@ async fn an_application_gets_only_the_chosen_rights(suite: Arc<Suite>) {
     assert_eq!(of_ours.len(), 1, "{listed}");
     assert_eq!(of_ours[0]["scopes"], json!(["booking.read"]));
     browser.click("Rotate secret").await;
-    // The button in the dialog has the same text.
+    // The dialog contains a button with the same text.
     browser.until_says("Rotate the client secret").await;
     browser.click("Rotate secret").await;
     browser.until_says("New client secret").await;

@@ -160,7 +160,7 @@ async fn a_filter_is_tried_saved_and_shown_to_the_last_digit(suite: Arc<Suite>) 
     assert_eq!(kept.as_str().map(|text| text.replace(char::is_whitespace, "")), Some(FILTER.replace(' ', "")));
     browser.fill("Filter", " ").await;
     browser.click("Save").await;
-    // The page may still say that the filter was saved.
+    // The page may still be showing that the filter was saved.
     let is_removed = async || entity.webhook(&hook.id).await.get("eventFilter").is_none().then_some(());
     until("the filter is removed", LONG, is_removed).await;
     assert_eq!(browser.complaints().await, "");

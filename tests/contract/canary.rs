@@ -69,7 +69,7 @@ async fn canary_failures_are_counted_and_provisioning_repairs_the_canary(suite: 
     let steps: Vec<_> = failed.iter().map(|line| line["Step"].as_str().expect("a text")).collect();
     assert_eq!(steps, ["arrival", "publish"], "{failed:#?}");
     assert_eq!((sum(&failed, "CanaryFailures"), values(&failed, "CanaryArrivalAfter").len()), (2.0, 0));
-    // Each start of the bundle does what `waypost-admin provision` does.
+    // Each time it starts, the bundle does what `waypost-admin provision` does.
     assert!(bundle.stop().await.success());
     bundle.start_again(Settings::default()).await;
     run(&bundle).await;

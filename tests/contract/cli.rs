@@ -200,7 +200,7 @@ async fn listen_forwards_events_as_an_endpoint_would_get_them(suite: Arc<Suite>)
         (&failed["deliveryIdentifier"], &failed["failure"]),
         (&json!(delivery), &json!("HTTP 500: no database"))
     );
-    // The second attempt follows the service's schedule.
+    // The second attempt is made on the service's schedule.
     let confirmed = listening.next().await;
     assert_eq!((&confirmed["attemptNumber"], &confirmed["httpStatus"]), (&json!(2), &json!(204)), "{confirmed:#}");
     let shown = entity.until_status(&delivery, &["delivered"]).await;

@@ -85,7 +85,7 @@ async fn managed(suite: &Suite, entity: &Entity, things: &str) -> Value {
     seen
 }
 
-/// Checks the owner that the published client read.
+/// Checks the owner that the published client has read.
 fn owned_by(entity: &Entity, seen: &Value) {
     let owner = ["ownerIdentifier", "ownerName", "ownerType"].map(|name| &seen[name]);
     assert_eq!(owner, [&json!(entity.id), &json!(entity.id), &json!("COMPANY")], "{seen}");

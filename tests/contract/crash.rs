@@ -1,4 +1,4 @@
-//! Crashes: every acknowledged event is delivered, no matter which processes die.
+//! Crashes: every acknowledged event is delivered, regardless of which processes die.
 
 use std::{
     sync::{
@@ -102,7 +102,7 @@ async fn the_service_recovers_when_one_of_its_processes_dies(suite: Arc<Suite>) 
     let entity = Entity::new(&api, "recovery".to_owned()).await;
     let receiver = Receiver::start().await;
     entity.hook(&receiver.on("/", [Behaviour::status(200)])).await;
-    // The first event starts the dispatcher's process.
+    // The first event starts the dispatcher process.
     let first = until("an event is accepted", LONG, async || publish(&entity, 0).await).await;
     for id in deliveries(&first) {
         entity.until_status(&id, &["delivered"]).await;

@@ -260,7 +260,7 @@ async fn every_bad_value_is_refused_with_its_name(suite: Arc<Suite>) {
         "subject=123",
         "lastHttpStatus=100&lastErrorCode=dns",
         "createdFrom=0001-01-01T00:00:00Z&createdUntil=9999-12-31T23:59:59.999Z",
-        // Times as Python, Java and Go format them.
+        // The times are formatted as by Python, Java and Go.
         "createdFrom=2026-11-20T09:45:00.123456%2B00:00",
         "createdFrom=2026-11-20T09:45:00.123456789Z&createdUntil=2026-11-20T09:45:00.123999999Z",
         // This time is out of the clock's range.

@@ -279,7 +279,7 @@ async fn a_strangers_webhook_is_listed_like_one_that_does_not_exist(suite: Arc<S
     owner.until_status(&model, &["delivered"]).await;
     let table = suite.table();
     let head = table.head(&model).await.expect("it is there");
-    // Another test stores events from ten minutes ago with the same numbers.
+    // Another test stores ten-minute-old events with the same numbers.
     let began = (now() - 1_200) * 1_000;
     let copies = (0..MANY).map(|number| {
         let id = stored::delivery_id(&stored::event_id(began, number), 0);

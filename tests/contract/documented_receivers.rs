@@ -302,7 +302,7 @@ fn at(port: u16, program: &str) -> String {
 enum Kind {
     /// The program is itself a server, with its own limits on size and time.
     Server,
-    /// A web server runs the program for each complete request.
+    /// A web server runs the program for each request, once the request is complete.
     Script,
 }
 

@@ -27,7 +27,7 @@ async fn waits_since(suite: &Suite, entity: &Entity, began: i64) -> usize {
     waits
 }
 
-/// On one machine, all readers share the function's process.
+/// On a single machine, all readers share the function's process.
 #[contract_test]
 async fn a_hundred_waiting_readers_hold_up_no_reader_of_another_entity(suite: Arc<Suite>) {
     let _ = suite.bundle();

@@ -176,7 +176,7 @@ async fn killed_before_the_pointer_moves(world: &World) {
     let lock = world.pointer_lock();
     let folder = world.folder();
     let name = sha256(&database);
-    // The licence is uploaded last.
+    // The licence is uploaded after everything else.
     world
         .kill_when(until("the upload of a release", LONG, async || has_file(&folder, &name, ".txt").then_some(())))
         .await;

@@ -1,4 +1,4 @@
-//! Providers' valid and invalid files: only the valid ones are published.
+//! Valid and invalid files from providers: only the valid ones are published.
 
 use std::{
     collections::BTreeMap,

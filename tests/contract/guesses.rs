@@ -180,7 +180,7 @@ async fn a_guess_that_cannot_be_counted_is_not_answered(suite: Arc<Suite>) {
 async fn a_successful_attempt_writes_nothing(suite: Arc<Suite>) {
     let (setup, _permit) = suite.other_bundle_interposed(Settings::default()).await;
     let id = setup.api.env["CLIENT_ID"].clone();
-    good(&setup.api).expect(200).await; // the first use on each day is recorded
+    good(&setup.api).expect(200).await; // each day's first use is recorded
     let about = setup.table.calls_mentioning(&id);
     for _ in 0..5 {
         good(&setup.api).expect(200).await;

@@ -110,7 +110,7 @@ async fn paused_and_probed(entity: &Entity) -> Hook {
         );
     }
 
-    // One response closes the breaker, and all waiting deliveries are sent.
+    // A single response closes the breaker, and all waiting deliveries are sent.
     receiver.on("/", [Behaviour::status(200)]);
     for id in &deliveries {
         let delivery = entity.until_status(id, &["delivered", "failed", "cancelled"]).await;

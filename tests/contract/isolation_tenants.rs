@@ -164,7 +164,7 @@ impl Noisy {
     }
 
     /// Publishes over this many connections as fast as the service responds, and continues after refusals. Returns how
-    /// many events were accepted and refused.
+    /// many events were accepted, and how many were refused.
     pub async fn publish_as_fast_as_it_can(&self, measured: Duration, connections: usize) -> (usize, usize) {
         let end = Instant::now() + measured;
         let connections = (0..connections).map(|_| {

@@ -38,7 +38,7 @@ async fn deliver(entity: &Entity) -> Round<Value> {
     Ok(delivery)
 }
 
-/// Whether the endpoint ended the attempt.
+/// Fails if the machine, rather than the endpoint, ended the attempt.
 fn not_stalled(attempt: &Value) -> Round<()> {
     let error = attempt["error"].as_str().unwrap_or_default();
     let stalled = ["interrupted: ", "timeout: "].iter().any(|stalled| error.starts_with(stalled));

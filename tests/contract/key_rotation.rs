@@ -20,7 +20,7 @@ async fn rotate(bundle: &Bundle, options: &[&str]) -> String {
     admin(bundle, &[&["data-keys", "rotate"], options].concat()).await.done()
 }
 
-/// The key ring as the next start would load it.
+/// The key ring that the next start will load.
 fn ring(bundle: &Bundle) -> Value {
     let text = fs::read_to_string(ring_file(bundle)).expect("the bundle has a key ring");
     serde_json::from_str(&text).expect("it is JSON")

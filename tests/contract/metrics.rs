@@ -105,7 +105,7 @@ async fn people_who_come_back_from_a_provider_are_counted_by_outcome(suite: Arc<
     entity.visit("sim-basic", Choice::DENY).await.arrive("denied").await;
     let visit = entity.visit("sim-basic", Choice::ALLOW).await;
     visit.arrive("connected").await;
-    // The state has been used up.
+    // The state has already been used.
     visit.callback().expect(400).await;
     let counted = until("three people are counted", LONG, async || {
         let lines = lines(&bundle, "provider-callback");

@@ -116,7 +116,7 @@ async fn swagger_parser_resolves_and_validates_the_served_document(suite: Arc<Su
     assert_eq!(read["paths"], paths.len());
 }
 
-/// Client generators read the same document, each with different code for references, unions and examples.
+/// Client generators read the same document, but each has different code for references, unions and examples.
 #[contract_test]
 async fn hey_api_orval_zod_and_modelina_generate_from_the_served_documents(suite: Arc<Suite>) {
     let openapi = suite.api.get("/openapi.json").expect(200).await.json();

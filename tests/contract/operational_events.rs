@@ -298,7 +298,7 @@ async fn attempts_of_operational_events_change_no_health_and_set_off_no_event(su
     }
     let health = suite.table().item(&format!("ENT#{}", entity.id), &format!("HLT#{}", listener.id)).await;
     assert_eq!((receiver.received("/listener").len(), health), (3 * events, None));
-    // An attempt that a stalled machine interrupts is repeated.
+    // An attempt that was interrupted on a stalled machine is repeated.
     let all: BTreeSet<_> = receiver.received("/all").iter().map(|one| one.header("webhook-id").to_owned()).collect();
     assert_eq!(all.len(), events, "an operational event caused another");
 }
@@ -384,7 +384,7 @@ async fn ten_webhooks_that_fail_and_recover_cost_their_neighbours_nothing(suite:
 
 #[contract_test]
 async fn unreadable_events_in_the_outbox_hold_up_none_behind_them(suite: Arc<Suite>) {
-    /// More events than one read returns.
+    /// The number of unreadable events, which is more than one read returns.
     const UNREADABLE: i64 = 40;
     let entity = suite.entity().await;
     let receiver = Receiver::start().await;

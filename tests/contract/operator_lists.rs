@@ -1,4 +1,4 @@
-//! Lists for operators, across all managing entities.
+//! Lists across all managing entities, for operators.
 
 use std::sync::Arc;
 

@@ -1,5 +1,5 @@
-//! Owners' pauses: a webhook's deliveries are held until its owner resumes it, or until a given time. No delivery is
-//! lost, and only those that a person requests are sent in the meantime.
+//! Owners' pauses: a webhook's deliveries are put on hold until its owner resumes it, or until a given time. No
+//! delivery is lost, and only those that a person requests are sent in the meantime.
 
 use std::sync::Arc;
 

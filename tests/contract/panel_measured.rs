@@ -23,7 +23,7 @@ const TURNS: usize = 9;
 /// machine is never entirely idle.
 const LONGER: f64 = 100.0;
 
-/// A person's steps that change the list, and the scripts that perform them.
+/// The actions by which a person changes the list, and the scripts that perform them.
 const STEPS: [(&str, &str); 5] = [
     (
         "next page",

@@ -331,7 +331,7 @@ async fn a_removed_credential_takes_its_links_along(suite: Arc<Suite>) {
     entity.call("DELETE", &of(&application, &format!("/secret/{credential}"))).expect(200).await;
     assert!(!is_active(api, &session.token).await);
     renew(api, &session.cookie).refused(403, "no-panel-session").await;
-    // The application remains valid.
+    // The application itself is still valid.
     token(api, &application.id, &text(&second, "clientSecret")).await;
 }
 

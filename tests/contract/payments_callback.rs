@@ -281,7 +281,7 @@ async fn any_other_error_of_the_provider_is_a_failure(suite: Arc<Suite>) {
 async fn nothing_hostile_is_reflected(suite: Arc<Suite>) {
     const MARK: &str = "h0st1le";
     let entity = suite.entity().await;
-    // Three of these values fit into a request line.
+    // A request line has room for three of these values.
     let long = MARK.repeat(400);
     for hostile in [
         "h0st1le\r\nSet-Cookie: h0st1le=1",

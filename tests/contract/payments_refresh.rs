@@ -424,7 +424,7 @@ async fn two_hundred_refreshes_at_once_survive_the_end_of_the_refresher(suite: A
     assert!(bundle.stop().await.success());
 }
 
-/// Invokes the refresher as the schedule does; returns whether it succeeded.
+/// Invokes the refresher as the schedule does; returns whether the invocation succeeded.
 fn invoke(api: &Api) -> impl Future<Output = bool> + Send + 'static {
     let event = fs::read_to_string(project().join("events/refresh-connections.json"))
         .expect("the refresher has a sample event");

@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use crate::harness::{Bundle, Choice, LONG, PROVIDERS, Suite, query, until};
 
-/// A secret in all its encodings.
+/// All encodings of a secret.
 fn spellings(secret: &str) -> BTreeSet<String> {
     let escaped: String = form_urlencoded::byte_serialize(secret.as_bytes()).collect();
     let percent = percent_encoding::utf8_percent_encode(secret, percent_encoding::NON_ALPHANUMERIC).to_string();

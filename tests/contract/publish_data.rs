@@ -226,7 +226,7 @@ async fn space_around_the_data_does_not_count_for_the_event(suite: Arc<Suite>) {
         let body = format!(r#"{{"type":"booking.created","data":{data}}}"#);
         format!("{}{body}", " ".repeat(bytes - body.len()))
     };
-    // A request of the maximum size, with a small event.
+    // A request of the maximum size that contains a small event.
     let largest = body(1_024 * 1_024, r#"{"a":1}"#);
     entity.post("/webhook/event").body("application/json", largest).expect(202).await;
     assert!(receiver.until("/", 1).await.remove(0).body.len() < 300);
@@ -264,7 +264,7 @@ async fn an_unpaired_surrogate_is_refused_with_its_pointer(suite: Arc<Suite>) {
     assert_eq!(invalid_values(&refused(&entity, name).await), ["body"]);
 }
 
-/// The Problem that refuses a body.
+/// The Problem with which a body is refused.
 async fn refused(entity: &Entity, body: &str) -> Value {
     let call = entity.post("/webhook/event").body("application/json", body.to_owned());
     call.refused(400, "invalid-request").await

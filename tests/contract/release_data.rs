@@ -108,7 +108,7 @@ async fn a_sample_of_this_release_is_written(suite: Arc<Suite>) {
     fs::write(path, format!("{sample:#}\n")).expect("the folder is there");
 }
 
-/// The newest sample.
+/// The sample from the newest version.
 fn sample() -> Value {
     let entries = fs::read_dir(folder()).expect("there are samples").map(|entry| entry.expect("a file").path());
     let newest = entries.max_by_key(|path| {

@@ -29,7 +29,7 @@ fn range() -> Value {
     json!({ "createdFrom": "2020-01-01T00:00:00Z", "createdUntil": before(AGE / 2) })
 }
 
-/// The time this many seconds ago.
+/// The time that was this many seconds ago.
 pub fn before(seconds: i64) -> String {
     Time::from_millis((now() - seconds) * 1_000).to_string()
 }
@@ -149,7 +149,7 @@ async fn unmatched_again(suite: &Suite, entity: &Entity, hook: &Hook, range: &Va
     until_counted(entity, hook, range, 1).await;
 }
 
-/// A replay up to the present waits a minute and a half for its range's last events.
+/// A replay up to the present waits a minute and a half for the last events in its range.
 #[contract_test]
 async fn a_webhook_has_one_replay_at_a_time(suite: Arc<Suite>) {
     let entity = suite.entity().await;

@@ -30,7 +30,7 @@ async fn sam_in_namespace() -> Option<Command> {
     let path =
         format!("{}:{}", project().join("tests/python").display(), "/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin");
     let mut command = sam("");
-    // A person's AWS credentials must not reach a container; the fake SAM checks this.
+    // A person's AWS credentials must not reach a container, which the fake SAM checks.
     command.env("PATH", path).env("AWS_SESSION_TOKEN", "of a person");
     Some(command)
 }

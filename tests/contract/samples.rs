@@ -17,7 +17,7 @@ fn names(folder: &str) -> BTreeSet<String> {
     entries.filter_map(|entry| Some(entry.ok()?.path().file_stem()?.to_str()?.to_owned())).collect()
 }
 
-/// The names of all functions, from the binaries of each family.
+/// The names of all functions, taken from the binaries in each family.
 fn all_functions() -> BTreeSet<String> {
     let families = fs::read_dir(project().join("functions")).expect("the project has this folder").flatten();
     families.flat_map(|family| names(&format!("functions/{}/src/bin", family.file_name().display()))).collect()

@@ -171,7 +171,7 @@ async fn keys_rotate_under_load_and_no_good_token_is_refused(suite: Arc<Suite>) 
     assert_eq!(kids.len(), 4, "each of four keys signed: {kids:?}");
     assert_eq!(published(&api).await[..2], [first.clone(), second.clone()], "old keys remain for their tokens");
 
-    // Expire the first key.
+    // Make the first key expire.
     let table = Table::of(&api.env);
     let item = table.item("KEYS", "JWKS").await.expect("keys are published");
     for key in item["keys"]["L"].as_array().expect("a list") {

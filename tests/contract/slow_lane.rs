@@ -35,7 +35,7 @@ async fn a_webhook_that_was_slow_comes_back_by_itself(suite: Arc<Suite>) {
     assert_eq!(table.item(&pk, &sk).await.expect("it is there")["slowUntil"], marked["slowUntil"]);
     let mut over = marked;
     over["slowUntil"]["S"] = "2026-01-01T00:00:00.000Z".into();
-    // On a busy machine, an exchange may be slow and mark the webhook again.
+    // On a busy machine, a fast exchange may become slow and mark the webhook again.
     until("a fast exchange", LONG, async || {
         table.put(over.clone()).await;
         let next = entity.publish(json!({})).await;

@@ -132,7 +132,7 @@ async fn a_stack_is_worked_on_by_its_name_alone_and_described_once(suite: Arc<Su
     assert!(bundle.stop().await.success());
 }
 
-/// `aws-vault` and other tools provide credentials in this way.
+/// `aws-vault` and similar tools provide credentials in this way.
 #[contract_test]
 async fn a_profile_may_take_its_credentials_from_a_process(suite: Arc<Suite>) {
     let env = &suite.api.env;

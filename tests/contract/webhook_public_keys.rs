@@ -44,7 +44,7 @@ async fn verified(received: &Received, keys: &[&str]) -> (u64, Vec<u64>) {
     (counts[0][0], counts.iter().map(|[_, verified]| *verified).collect())
 }
 
-/// The versions of a request's signatures, in order.
+/// The versions of the signatures on a request, in order.
 fn versions(received: &Received) -> Vec<&str> {
     let signatures = received.header("webhook-signature").split(' ');
     signatures.map(|signature| signature.split_once(',').expect("a version").0).collect()

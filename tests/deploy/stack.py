@@ -37,7 +37,7 @@ class Stack:
             # The deployment test's receiver listens on loopback.
             "DeliveryAllowedNetworks": "127.0.0.1/32",
             "DeliveryAllowHttp": "true",
-            # The canary would call the public address, which does not exist here.
+            # The canary would call the public URL, which does not exist here.
             "Canary": "false",
             # The emulator lacks CodeDeploy, so an alias moves to the new version immediately.
             "Rollout": "AllAtOnce",

@@ -41,7 +41,7 @@ with open(request["template"], encoding="utf-8") as file:
     template = json.load(file) if file.name.endswith(".json") else json.loads(json.dumps(yaml_parse(file.read())))
 for resource in template["Resources"].values():
     if resource["Type"] == "AWS::Serverless::Function":
-        # A deployed function's code is in a bucket.
+        # In a deployment, a function's code is in a bucket.
         resource["Properties"]["CodeUri"] = "s3://bucket/code"
 parameters = {name: parameter.get("Default", "any") for name, parameter in template["Parameters"].items()}
 parameters |= request.get("parameters", {})

@@ -44,9 +44,9 @@ pub type Attributes = BTreeMap<String, Attribute>;
 /// An attribute of a message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Attribute {
-    /// `String`, `Number` or `Binary`, optionally with a dot and a custom label.
+    /// The type: `String`, `Number` or `Binary`, optionally followed by a dot and a custom label.
     pub data_type: String,
-    /// The value.
+    /// The attribute's value.
     pub value: AttributeValue,
 }
 

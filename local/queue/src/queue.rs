@@ -55,9 +55,9 @@ pub struct Received {
     pub message: Arc<Message>,
     /// The receipt handle, for deleting the message.
     pub receipt: String,
-    /// The number of times it was received, including this one.
+    /// How often the message has been received, including this time.
     pub receives: u32,
-    /// When it was first received.
+    /// When the message was first received.
     pub first_received: Time,
     /// For a dead letter, the ARN of the source queue.
     pub source: Option<Arc<str>>,
@@ -92,7 +92,7 @@ pub(crate) struct ReceiveResult {
     pub dead: Vec<(Number, Entry)>,
 }
 
-/// The number of messages by visibility.
+/// The number of messages in each state of visibility.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Counts {
     pub ready: usize,

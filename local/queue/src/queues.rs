@@ -21,7 +21,7 @@ use crate::{
 /// The maximum length of a queue's name.
 const MAX_NAME: usize = 80;
 
-/// All queues of a run. Clones share the same queues.
+/// All queues of a run. Clones share the queues.
 #[derive(Clone)]
 pub struct Queues(Arc<Shared>);
 
@@ -56,7 +56,7 @@ struct Named {
     bell: Arc<Notify>,
 }
 
-/// The options of a receive.
+/// The options for a receive.
 #[derive(Debug, Clone, Copy)]
 pub struct Receive {
     /// The maximum number of messages.

@@ -3,7 +3,7 @@
 
 use std::ops::RangeInclusive;
 
-/// A refused request.
+/// A request that was refused.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct Refusal {
@@ -116,7 +116,7 @@ impl Refusal {
     }
 }
 
-/// The value, or the default if it is missing.
+/// The value, or the default if the value is missing.
 ///
 /// # Errors
 ///

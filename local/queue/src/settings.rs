@@ -108,7 +108,7 @@ impl Settings {
         attributes
     }
 
-    /// Whether this is the name of an optional attribute.
+    /// Whether an optional attribute has this name.
     pub fn is_name(name: &str) -> bool {
         let settable = ["RedrivePolicy"].into_iter().chain(WITHOUT_EFFECT).chain(OF_FIFO);
         settable.into_iter().any(|known| known == name)

@@ -12,10 +12,10 @@ use std::{
 /// The folder with the sockets, next to this program. Each socket is named after its stand-in's address.
 const STAND_INS: &str = "stand-ins";
 
-/// Reasons why the function cannot run.
+/// Why the function cannot run.
 #[derive(Debug)]
 enum Fault {
-    /// The variable `_HANDLER` names no function.
+    /// The variable `_HANDLER` does not name a function.
     NoFunction,
     /// This path, or the address in its name, cannot be used.
     At(PathBuf, io::Error),

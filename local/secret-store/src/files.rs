@@ -1,5 +1,5 @@
 //! The secrets' files, two for each secret. `NAME.json` has the current value, which a person may also write.
-//! `NAME.versions` has the versions with their labels, if the secret was changed through the store.
+//! `NAME.versions` has the versions with their labels, if the secret was ever changed through the store.
 //!
 //! Each file is written atomically, the file with the value first. A crash between the two writes leaves a value that
 //! is not the current version; the store treats it as if a person had written it ([`crate::secret::Secret::adopt`]).
@@ -118,7 +118,7 @@ impl Files {
         for path in [self.value_file(name), self.versions_file(name)] {
             found(&path, fs::remove_file(&path))?;
         }
-        // A removal is durable only after the folder is synced.
+        // A removal is durable only once the folder has been synced.
         File::open(&self.folder).and_then(|folder| folder.sync_all()).map_err(at(&self.folder))
     }
 }

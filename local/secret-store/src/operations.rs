@@ -330,7 +330,7 @@ fn dates(secret: &Secret) -> Value {
     with(json!({ "CreatedDate": seconds(secret.created), "LastChangedDate": seconds(secret.changed) }), deletion)
 }
 
-/// The labels of each labelled version.
+/// The labels of each version that has any.
 fn labels_of(secret: &Secret) -> Value {
     let labelled = secret.versions.iter().filter(|version| !version.labels.is_empty());
     labelled.map(|version| (version.id.clone(), json!(version.labels))).collect::<Map<_, _>>().into()

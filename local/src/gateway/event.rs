@@ -106,7 +106,7 @@ fn joined<'a>(pairs: impl Iterator<Item = (String, Cow<'a, str>)>) -> BTreeMap<S
     joined
 }
 
-/// The host that the client named. AWS accepts only the API's host names; here, any well-formed name is accepted.
+/// The host name that the client sent. AWS accepts only the API's host names; here, any well-formed name is accepted.
 fn host(parts: &Parts) -> Result<String, Refusal> {
     let named = parts.headers.get(HOST).map(HeaderValue::to_str);
     let host = match (named, parts.uri.authority()) {

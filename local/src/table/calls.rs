@@ -18,7 +18,7 @@ use serde::{Serialize, de::DeserializeOwned};
 
 use super::{faults::Faults, joined::Joined};
 
-/// DynamoDB's limit on a request.
+/// DynamoDB's limit on the size of a request.
 const MAX_REQUEST: usize = 16 * 1024 * 1024;
 
 const MEDIA_TYPE: &str = "application/x-amz-json-1.0";
@@ -28,9 +28,9 @@ const MEDIA_TYPE: &str = "application/x-amz-json-1.0";
 /// <https://www.sqlite.org/wal.html#concurrency>
 #[derive(Clone)]
 pub struct Connections {
-    /// For writes, and for transactional reads.
+    /// The connection for writes and for transactional reads.
     pub writing: Database,
-    /// For all other reads.
+    /// The connection for all other reads.
     pub reading: Database,
 }
 

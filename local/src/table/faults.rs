@@ -13,7 +13,7 @@ use crate::disk;
 /// The minimum time between two log lines: on a full disk, every call fails and is retried.
 const LOG_INTERVAL: Duration = Duration::from_secs(10);
 
-/// Logs the faults of one table.
+/// A log of one table's faults.
 #[derive(Debug)]
 pub struct Faults {
     /// The folder that contains the table's file, if the table is on disk.

@@ -16,7 +16,7 @@ use template::Table;
 use super::calls::Connections;
 use crate::{data_folder::clean_command, disk};
 
-/// The table's name; the emulator requires at least eleven characters.
+/// The table's name, which must have at least eleven characters for the emulator.
 pub const TABLE_NAME: &str = "waypost-local";
 
 /// Why the table on disk cannot be used.

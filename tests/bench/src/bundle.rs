@@ -20,7 +20,7 @@ use tokio::process::{Child, Command};
 
 use crate::{counting_proxy::CountingProxy, load::Target, reader::Feed};
 
-/// A running bundle, its variables and tokens.
+/// A running bundle, with its variables and tokens.
 pub struct Bundle {
     env: HashMap<String, String>,
     /// The demo application's token.
@@ -120,7 +120,7 @@ impl Bundle {
         self.env.get(name).map(String::as_str).unwrap_or_default()
     }
 
-    /// The demo application's request for a token.
+    /// The demo application's token request.
     pub fn token_form(&self) -> String {
         self.form_of("CLIENT")
     }

@@ -29,7 +29,7 @@ const COUNTED: usize = 100;
 const COUNTED_AT_ONCE: usize = 2_000;
 /// The time allowed for the writes that follow an arrival.
 const SETTLING: Duration = Duration::from_secs(1);
-/// A run at full load whose stages are measured.
+/// The load for runs whose stages are measured.
 const STAGED: Load = Load::Full(1_000, LIMIT);
 /// Three retries, each as early as the contract allows.
 const RETRIES: &str = "0s,1s,1s,1s";

@@ -1,7 +1,7 @@
 //! Throughput and latency of feeds and their readers, compared with a webhook whose endpoint responds immediately.
 //!
 //! The deployed functions, the AWS emulators, the publishers, the readers and the endpoint share one machine. Each run
-//! has its own managing entity, since an entity's reads per minute are limited.
+//! has a separate managing entity, since an entity's reads per minute are limited.
 
 use std::{
     error::Error,
@@ -43,19 +43,19 @@ pub struct FeedRun {
     pub reading: ReadingRun,
 }
 
-/// Draining a feed in which deliveries had been waiting.
+/// The draining of a feed in which deliveries had been waiting.
 pub struct Draining {
     /// The time from the readers' start to the last confirmation.
     pub time: Duration,
     pub reading: ReadingRun,
 }
 
-/// Runs at the calm rate.
+/// The runs at the calm rate.
 pub struct CalmRuns {
     /// The number of deliveries in the feed when the run starts.
     pub waiting: usize,
     pub push: Run,
-    /// One reader that waits for deliveries.
+    /// The run with one reader, which waits for deliveries.
     pub pull: Run,
 }
 
@@ -104,7 +104,7 @@ struct Bench<'a> {
 impl<'a> Bench<'a> {
     /// Creates the webhook with an endpoint.
     async fn start(bundle: &'a Bundle) -> Result<Self, Box<dyn Error>> {
-        // Two calm runs, and one at full load.
+        // There are two calm runs, and one at full load.
         let endpoint = Endpoint::start(1, 2 * MOST_EVENTS).await?;
         bundle.hook(PUSHED, &format!("{}/0", endpoint.address)).await?;
         Ok(Self { bundle, endpoint, next_pushed: Arc::default(), next_pulled: Arc::default() })
@@ -164,7 +164,7 @@ impl<'a> Bench<'a> {
         let entity = "feed-single-reads";
         let feed = self.bundle.feed(entity).await?;
         let mut reader = Reader::open(&feed).await.map_err(in_words)?;
-        // The first read of a webhook's feed also records that it was read.
+        // The first read of a webhook's feed also records that the feed is being read.
         read_one(&mut reader).await?;
         let mut empty = Vec::new();
         let mut alone = Vec::new();

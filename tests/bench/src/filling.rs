@@ -20,7 +20,7 @@ const HOUR: i64 = 3_600_000;
 /// The size of each entity's range of event numbers, larger than any entity needs.
 const PER_ENTITY: usize = 1_000_000_000;
 
-/// A bundle's table.
+/// The table of a bundle, while it is being filled.
 pub struct Filling<'a> {
     bundle: &'a Bundle,
     emulator: Emulator,

@@ -41,7 +41,7 @@ pub struct QuietList {
 /// Measures listing all of the quiet webhook's deliveries, and those waiting for a retry.
 pub async fn measure() -> Result<Vec<QuietList>, Box<dyn Error>> {
     let proxy = CountingProxy::start().await?;
-    // No breaker may pause the webhook when its deliveries fail.
+    // Breakers must not pause the webhook when its deliveries fail.
     let variables =
         &[("RETRY_SCHEDULE", waiting::SCHEDULE), ("SWEEP_INTERVAL", "1h"), ("BREAKER_THRESHOLD", "1000000")];
     let release = &["list-deliveries"];

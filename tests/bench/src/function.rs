@@ -86,7 +86,7 @@ impl Subject {
         Self { name: "mcp", event, answer: Answer::Status(200) }
     }
 
-    /// Updates a geo-IP database, live.
+    /// A function that updates a geo-IP database, with `live=true`.
     pub fn geo_ip_update(bundle: &Bundle) -> Self {
         let body = json!({ "key": bundle.var("TASK_KEY"), "environment": bundle.var("ENVIRONMENT") }).to_string();
         let headers = [bearer(bundle), ("content-type", "application/json".to_owned())];
@@ -153,7 +153,7 @@ impl Subject {
         if is_right { Ok(answer) } else { Err(format!("{} answered {answer}", self.name).into()) }
     }
 
-    /// The program's size in bytes, unpacked and packed by `zip -9`.
+    /// The program's size in bytes, uncompressed and compressed by `zip -9`.
     pub fn size(&self) -> Result<(u64, u64), Box<dyn Error>> {
         let program = fs::read(self.binary())?;
         let mut packed = DeflateEncoder::new(Vec::new(), Compression::best());
@@ -184,7 +184,7 @@ fn conforming_booking(rest: Value) -> Value {
     })
 }
 
-/// An event of API Gateway's HTTP API, payload version 2.0.
+/// An event from API Gateway's HTTP API, payload version 2.0.
 fn http_event(method: &str, path: &str, parameters: &Value, headers: &[(&str, String)], body: &str) -> String {
     let headers: serde_json::Map<_, _> =
         headers.iter().map(|(name, value)| ((*name).to_owned(), value.clone().into())).collect();

@@ -73,7 +73,7 @@ pub async fn measure() -> Result<(), Box<dyn Error>> {
 }
 
 impl Provider {
-    /// Makes the database.
+    /// Creates the database.
     async fn start() -> Result<Self, Box<dyn Error>> {
         let now = SystemClock.now();
         let built = u64::try_from(now.as_seconds())? - 60;
@@ -91,7 +91,7 @@ impl Provider {
         }]})
     }
 
-    /// Measures an update, a second one, and lookups.
+    /// Measures an update, a second update, and lookups.
     async fn measure(&self, bundle: &Bundle) -> Result<Measured, Box<dyn Error>> {
         let subject = Subject::geo_ip_update(bundle);
         let store = tempfile::tempdir()?;

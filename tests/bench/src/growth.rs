@@ -56,7 +56,7 @@ const RELEASE: [&str; 9] = [
 /// The times of one kind of request, by the amount of one kind of data.
 pub struct Growth {
     pub what: String,
-    /// The kind of data whose amount grows.
+    /// The kind of data that grows.
     pub of: &'static str,
     /// The number of items to which the slope refers.
     pub step: usize,

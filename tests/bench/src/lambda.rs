@@ -59,7 +59,7 @@ pub struct Figures {
     pub operations: Vec<(String, f64)>,
     pub writes: f64,
     pub reads: f64,
-    /// Connections opened during startup and the first invocation.
+    /// The number of connections opened during startup and the first invocation.
     pub connections_at_first: f64,
     /// Connections to AWS and to endpoints that each later invocation opens.
     pub connections: [f64; 2],
@@ -69,7 +69,7 @@ pub struct Figures {
     pub peak: u64,
     /// The time from the process's start to the first response.
     pub start: Times,
-    /// The program's size in bytes, unpacked and packed.
+    /// The program's size in bytes, uncompressed and compressed.
     pub size: (u64, u64),
     /// The memory that Lambda allocates to the function, in MB.
     pub memory: u64,

@@ -44,7 +44,7 @@ pub struct Publisher {
 #[derive(Debug, Clone, Copy)]
 pub struct Published {
     pub number: usize,
-    /// When publishing began.
+    /// When the publish request began.
     pub began: Instant,
     /// How long the acknowledgement took.
     pub acknowledged: Duration,

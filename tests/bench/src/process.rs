@@ -2,7 +2,7 @@
 
 use std::{error::Error, fs, ops::Range, time::Duration};
 
-/// The unit of time in /proc, USER_HZ, which is the same on every current architecture.
+/// The unit of times in /proc, USER_HZ, which is the same on every current architecture.
 const TICK: Duration = Duration::from_millis(10);
 
 /// The resident memory, in bytes: current (`VmRSS`) or peak (`VmHWM`).
@@ -30,7 +30,7 @@ pub fn computed_by_threads(process: u32, name: &str) -> Result<Duration, Box<dyn
     Ok(sum)
 }
 
-/// A process's children, with their programs' names. A child that ends in the meantime is left out.
+/// A process's children, with their programs' names. A child that ends in the meantime is omitted.
 pub fn children(process: u32) -> Result<Vec<(u32, String)>, Box<dyn Error>> {
     let mut children = Vec::new();
     for entry in fs::read_dir("/proc")? {

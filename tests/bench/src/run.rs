@@ -19,11 +19,11 @@ const CALM_RATE: u32 = 50;
 pub const ENDPOINTS: [usize; 3] = [1, 2, 20];
 /// The size of a publish request, in bytes.
 pub const SIZE: usize = 500;
-/// A full load, limited by time and number of events.
+/// The load for a measured run at full speed, limited by time and by the number of events.
 pub const FULL: Load = Load::Full(20_000, Duration::from_secs(10));
-/// A load at a calm rate.
+/// The load for a measured run at the calm rate.
 pub const CALM: Load = Load::Calm(500);
-/// An unmeasured load before the measured ones.
+/// The load for a run that precedes the measured ones.
 pub const WARM_UP: Load = Load::Full(200, Duration::from_secs(10));
 /// The total number of events in a full and a calm load.
 pub const MOST_EVENTS: usize = 20_500;

@@ -40,7 +40,7 @@ impl Stored {
         Self { table: self.table - earlier.table, indexes: self.indexes - earlier.indexes }
     }
 
-    /// The bytes per delivery.
+    /// The number of bytes per delivery.
     pub fn each(self, deliveries: usize) -> Self {
         Self { table: self.table / deliveries as f64, indexes: self.indexes / deliveries as f64 }
     }

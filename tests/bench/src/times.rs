@@ -7,9 +7,9 @@ use std::time::Duration;
 pub struct Times {
     /// Half of the times are shorter.
     pub median: Duration,
-    /// 95 % of times are shorter.
+    /// 95 % of the times are shorter.
     pub high: Duration,
-    /// 99 % of times are shorter.
+    /// 99 % of the times are shorter.
     pub highest: Duration,
 }
 

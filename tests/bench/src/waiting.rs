@@ -23,13 +23,13 @@ use crate::{
 pub const SCHEDULE: &str = "0s,15m,15m";
 /// The number of webhooks per event.
 const WEBHOOKS: usize = 20;
-/// The number of events with waiting deliveries.
+/// The number of events whose deliveries are waiting.
 const WAITING: usize = 1_250;
-/// The number of events per run.
+/// The number of events in a run.
 const EVENTS: usize = 500;
 const LIMIT: Duration = Duration::from_secs(60);
 
-/// Measures the time from publishing to arrival at full load, and the time per delivery, without and with waiting
+/// Measures the time from publishing to arrival at full load and the time per delivery, each with and without waiting
 /// deliveries.
 pub async fn measure(bundle: &Bundle) -> Result<Vec<Growth>, Box<dyn Error>> {
     let growth = |what| Growth::new(what, "deliveries that wait for a retry", 1_000);

@@ -85,7 +85,7 @@ fn transaction_on_event(event: &str) -> impl Fn(&AwsCall) -> bool + Send + Sync 
     move |call| call.operation == "TransactWriteItems" && call.mentions(&job)
 }
 
-/// Matches a write outside transactions that contains these words.
+/// Matches a write outside a transaction that contains these words.
 fn statement_on(delivery: &str, words: &'static str) -> impl Fn(&AwsCall) -> bool + Send + Sync + 'static + use<> {
     let key = delivery.to_owned();
     move |call| call.operation != "TransactWriteItems" && writes(call, &key, words)

@@ -1,7 +1,7 @@
 //! A pause ends early, through the response to an attempt that a person requested, a new address or its owner, while
-//! dispatch-deliveries, change-webhook or resume-webhook is killed. No delivery waits for the pause's original end. The
-//! function is also killed while beginning a pause that has an end: there must be a job for the end if and only if
-//! there is a pause.
+//! dispatch-deliveries, change-webhook or resume-webhook is killed. No delivery waits until the pause would originally
+//! have ended. The function is also killed while beginning a pause that has an end: there must be a job for the end if
+//! and only if there is a pause.
 
 use serde_json::{Value, json};
 
@@ -100,7 +100,7 @@ async fn moved(stage: &Stage<'_>, point: &str, moment: Moment, kills: bool) {
     ends(stage, point, moment, &scene, waiting).await;
 }
 
-/// The owner pauses the webhook until a time, and resumes it early.
+/// The owner pauses the webhook until some time, and resumes it early.
 async fn begun(stage: &Stage<'_>, point: &str, moment: Moment, kills: bool) {
     let scene = stage.scene(1, [Behaviour::status(200)]).await;
     let at = format!("/webhook/{}", scene.hooks[0].id);

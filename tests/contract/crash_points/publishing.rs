@@ -54,7 +54,8 @@ fn event(scene: &Scene) -> impl Fn(&AwsCall) -> bool + Send + Sync + 'static + u
     move |call| writes(call, &webhook, "'targets': ?")
 }
 
-/// Kills the function while this call is held; the client repeats its request. Returns the items on disk in between.
+/// Kills the function while this call is held; the client repeats its request. Returns the items that are on disk in
+/// between.
 async fn killed_at<W>(
     stage: &Stage<'_>,
     point: &str,

@@ -16,7 +16,7 @@ use crate::harness::{
     Receiver, Settings, Suite, Table, announced, interrupted, now, stored, time, until, until_gone,
 };
 
-/// The age in seconds by which the sweep has opened a delivery.
+/// The age, in seconds, by which the sweep has opened a delivery.
 const OPENED_BY: i64 = 30;
 
 /// The bundle, the receiver, and the crash points tested so far.
@@ -288,7 +288,7 @@ impl<'a> Stage<'a> {
     }
 }
 
-/// The delivery for a webhook that a batch of messages announces.
+/// The delivery to a webhook that a batch of messages announces.
 fn delivery_in(call: &AwsCall, webhook: &str) -> String {
     let due = announced(call).into_iter().find(|due| due.webhook == webhook && due.number == 1);
     due.unwrap_or_else(|| panic!("no delivery in {}", call.body)).delivery

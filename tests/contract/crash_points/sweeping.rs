@@ -141,7 +141,7 @@ async fn published_once(stage: &Stage<'_>, announced: &Announced) {
 /// The event that a transaction puts into the outbox.
 fn event_in(call: &AwsCall) -> String {
     let text = call.body.to_string();
-    // The shard's key has the same prefix, but contains no event.
+    // The key of the outbox's shard has the same prefix, but does not contain an event.
     let start = text.split("OUTBOX#evt_").nth(1).unwrap_or_else(|| panic!("nothing for the outbox in {text}"));
     format!("evt_{}", start.chars().take_while(char::is_ascii_alphanumeric).collect::<String>())
 }

@@ -1,4 +1,4 @@
-//! Errors that need a prepared state, by subject.
+//! Errors that require a prepared state, by subject.
 
 use serde_json::{Value, json};
 

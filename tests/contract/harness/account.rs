@@ -31,7 +31,7 @@ pub struct Account {
     pub repeated: usize,
 }
 
-/// Waits until every delivery is delivered, and accounts for every request. `kills` contains the periods, from the
+/// Waits until every delivery has succeeded, and accounts for every request. `kills` contains the periods, from the
 /// signal to the end, in which a process that makes attempts was being killed.
 pub async fn account(entity: &Entity, receiver: &Receiver, deliveries: &[String], kills: &[Range<Instant>]) -> Account {
     let histories = stream::iter(deliveries).map(|id| async move {

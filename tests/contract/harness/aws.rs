@@ -45,7 +45,7 @@ pub fn queue_url(env: &BTreeMap<String, String>, queue: &str) -> String {
     env.get(&format!("{queue}Url")).cloned().unwrap_or_else(in_bundle)
 }
 
-/// Removes all messages from one of the template's queues, including delayed ones and those in flight.
+/// Removes all messages from one of the template's queues, including delayed messages and those in flight.
 pub async fn purge(env: &BTreeMap<String, String>, queue: &str) {
     let request = json!({ "QueueUrl": queue_url(env, queue) });
     ask(env, "AmazonSQS.PurgeQueue", &request).await.expect("it is there");

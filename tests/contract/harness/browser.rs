@@ -71,7 +71,7 @@ impl Browser {
         let folder = format!("--user-data-dir={}", browser._profile.path().display());
         let arguments: Vec<&str> = ARGUMENTS.into_iter().chain([folder.as_str()]).collect();
         let logs = json!({ "browser": "ALL" });
-        // Checking a page with axe takes a long time on a busy machine.
+        // On a busy machine, checking a page with axe takes a long time.
         let wanted = json!({ "browserName": "chrome", "goog:chromeOptions": { "args": arguments },
                              "goog:loggingPrefs": logs, "timeouts": { "script": 295_000 } });
         let session = browser.post("/session", json!({ "capabilities": { "alwaysMatch": wanted } })).await;
@@ -137,7 +137,7 @@ impl Browser {
         self.command("Emulation.setEmulatedMedia", features).await;
     }
 
-    /// The current address.
+    /// The URL of the current page.
     pub async fn address(&self) -> String {
         self.get("/url").await.as_str().expect("an address is a text").to_owned()
     }
@@ -207,7 +207,7 @@ impl Browser {
         until(&format!("`{name}` has the focus"), LONG, async || (self.focused().await == name).then_some(())).await;
     }
 
-    /// Waits for an address that contains this text, and returns the page's text.
+    /// Waits until the URL contains this text, and returns the page's text.
     pub async fn until_at(&self, part: &str) -> String {
         until(&format!("the browser is at {part}"), LONG, async || {
             self.get("/url").await.as_str().is_some_and(|address| address.contains(part)).then_some(())

@@ -66,8 +66,8 @@ const MEMORY: &str = "/dev/shm";
 /// How much memory must be free: more than all of a run's bundles store.
 const ROOM: u64 = 1 << 30;
 
-/// A temporary folder, in memory if there is room. A disk that is still writing a build's output makes its users stall
-/// for many seconds.
+/// A temporary folder, in memory if there is enough of it. A disk that is still writing a build's output makes its
+/// users stall for many seconds.
 fn fast_folder() -> io::Result<TempDir> {
     let free = statvfs(MEMORY).map(|system| system.blocks_available().saturating_mul(system.fragment_size()));
     if free.is_ok_and(|free| free >= ROOM) { tempfile::tempdir_in(MEMORY) } else { tempfile::tempdir() }

@@ -270,7 +270,7 @@ fn literalness(template: &str) -> Vec<bool> {
     template.split('/').map(|segment| segment.starts_with('{')).collect()
 }
 
-/// The kinds of Problem that a content declares, if it is a Problem.
+/// The kinds of Problem that a response's declaration lists, if it is for Problems.
 fn declared_kinds(content: &Value) -> Option<impl Iterator<Item = &str>> {
     Some(content.get("x-problem-kinds")?.as_array()?.iter().filter_map(Value::as_str))
 }

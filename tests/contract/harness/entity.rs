@@ -36,7 +36,7 @@ impl Entity {
         Self { id, api: api.clone(), token: api.token(Application::Platform, "").await }
     }
 
-    /// A path below the entity's path.
+    /// A path that begins with the entity's path.
     pub fn path(&self, rest: &str) -> String {
         format!("/api/managing-entity/{}{rest}", self.id)
     }

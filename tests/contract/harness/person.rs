@@ -17,7 +17,7 @@ pub struct Choice<'a> {
 }
 
 impl Choice<'_> {
-    /// Consent without later failures.
+    /// Consent with no later failures.
     pub const ALLOW: Self = Self { decision: "allow", fate: "ok", first_lifetime: None };
     /// A refusal of consent.
     pub const DENY: Self = Self { decision: "deny", ..Self::ALLOW };

@@ -9,7 +9,7 @@ use nix::{
 
 use super::{LONG, until};
 
-/// A process. The start time distinguishes it from a later process with the same id.
+/// A process on this machine. The start time distinguishes it from a later process with the same id.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Process {
     pub id: i32,

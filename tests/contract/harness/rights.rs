@@ -22,13 +22,13 @@ const UNUSED: [(&str, &str); 2] = [
 /// The distinct calls from all ended bundles, each as a line of JSON.
 static CALLS: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
 
-/// Reads the calls that a bundle recorded in this file.
+/// Collects the calls that a bundle has recorded in this file.
 pub fn collect(record: &Path) {
     let text = fs::read_to_string(record).unwrap_or_default();
     CALLS.lock().unwrap_or_else(PoisonError::into_inner).extend(text.lines().map(str::to_owned));
 }
 
-/// The project's template.
+/// The template of this project.
 fn template() -> Template {
     let text = fs::read_to_string(project().join("template.yaml")).expect("the project has a template.yaml");
     Template::parse(&text).expect("template.yaml is a template")
@@ -44,7 +44,7 @@ pub fn template_rights() -> Rights {
         .expect("all policies are understood")
 }
 
-/// The functions whose grants a run must fully use.
+/// The functions whose grants a run must use in full.
 pub enum Whole {
     /// All functions, since all tests ran.
     All,

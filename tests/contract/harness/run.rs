@@ -27,12 +27,12 @@ use super::{
 /// The number of threads. Most of them are waiting for a turn, or for a permit for another bundle or a browser.
 const THREADS: usize = 128;
 
-/// A browser keeps a processor busy, so few may run at a time.
+/// A browser keeps a processor busy, so only a few may run at a time.
 static BROWSERS: Semaphore = Semaphore::const_new(2);
 
 type Running = Pin<Box<dyn Future<Output = ()>>>;
 
-/// One promise of the contract.
+/// A test of one of the contract's promises.
 #[derive(Clone, Copy)]
 pub struct Test {
     /// The names of the module and the promise.
@@ -56,7 +56,7 @@ pub enum When {
 
 inventory::collect!(Test);
 
-/// Modules with slow tests, which start first.
+/// The modules with slow tests, which start first.
 const SLOW: [&str; 15] = [
     "crash_points",
     "crash",

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::{Secrets, aws::secrets_manager, bundle::variables};
 
-/// The variable with the file's path. Without it, the tests start a bundle.
+/// The variable with the file's path. Without this variable, the tests start a bundle.
 pub const VARIABLE: &str = "DEPLOYED";
 
 /// A running stack, which this program neither starts nor stops.

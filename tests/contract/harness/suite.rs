@@ -85,11 +85,11 @@ impl Application {
 }
 
 thread_local! {
-    /// How long this thread's test waited for permits for other bundles.
+    /// How long this thread's test has waited for permits for other bundles.
     static WAITED: Cell<Duration> = const { Cell::new(Duration::ZERO) };
 }
 
-/// How long this thread's test has waited for permits for other bundles since the last call.
+/// Returns how long this thread's test has waited for permits for other bundles since the last call.
 pub(super) fn take_waited() -> Duration {
     WAITED.take()
 }

@@ -16,7 +16,7 @@ use crate::clock;
 pub struct AwsCaller(Credentials);
 
 impl AwsCaller {
-    /// The caller with these credentials.
+    /// A caller that has these credentials.
     pub fn new(access_key_id: &str, secret_access_key: &str) -> Self {
         Self(Credentials::new(access_key_id, secret_access_key, None, None, "a test"))
     }

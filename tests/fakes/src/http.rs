@@ -17,13 +17,13 @@ use crate::Behaviour;
 pub struct Received {
     /// The method.
     pub method: String,
-    /// The path with its query.
+    /// The path, including the query.
     pub path: String,
     /// The header names as sent, in order.
     pub headers: Vec<(String, String)>,
     /// The bytes of the body.
     pub body: Vec<u8>,
-    /// When the request was complete.
+    /// When the request had arrived completely.
     pub at: Instant,
 }
 
@@ -37,7 +37,7 @@ impl Received {
         first
     }
 
-    /// The body as JSON.
+    /// The body, parsed as JSON.
     pub fn json(&self) -> Value {
         serde_json::from_slice(&self.body).expect("the body is JSON")
     }

@@ -148,7 +148,7 @@ impl Interposer {
         let accepting = tokio::spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
                 let _ = stream.set_nodelay(true);
-                // Tests kill callers during calls.
+                // Tests kill callers while calls are in progress.
                 tokio::spawn(converse(stream, Arc::clone(&serving)));
             }
         });

@@ -23,7 +23,7 @@ pub struct Metered {
     pub writes: f64,
 }
 
-/// The operations that read, except SELECT statements.
+/// Operations that only read, except SELECT statements.
 pub(crate) const READS: [&str; 5] = ["GetItem", "BatchGetItem", "Query", "Scan", "TransactGetItems"];
 
 /// The body of a table call, extended to request the consumed capacity; other calls' bodies are unchanged.

@@ -138,7 +138,7 @@ fn name(question: &[u8]) -> Option<(String, usize)> {
     }
 }
 
-/// An address record of the requested type, with a TTL of zero.
+/// An address record of the requested type with a TTL of zero.
 fn record(address: IpAddr, kind: u16) -> Option<Vec<u8>> {
     let bytes = match address {
         IpAddr::V4(address) if kind == A => address.octets().to_vec(),

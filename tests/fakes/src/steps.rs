@@ -9,7 +9,7 @@ use std::{
 use flate2::{Compression, write::GzEncoder};
 use tokio::{io::AsyncWriteExt, net::TcpStream, sync::watch, time};
 
-/// One step.
+/// A single step of a behaviour.
 #[derive(Debug, Clone)]
 enum Step {
     Write(Vec<u8>),

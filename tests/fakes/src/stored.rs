@@ -51,7 +51,7 @@ pub fn head_key(delivery: &str) -> (String, String) {
     (format!("EVT#{}", event_of(delivery)), delivery.to_owned())
 }
 
-/// Whether an item is the head of a delivery.
+/// Whether an item is a delivery's head.
 pub fn is_head(item: &Value) -> bool {
     begins_with(item, "pk", "EVT#") && begins_with(item, "sk", "dlv_")
 }

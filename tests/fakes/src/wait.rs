@@ -8,7 +8,7 @@ pub const LONG: Duration = Duration::from_secs(5 * 60);
 
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// Polls until `look` returns a value; panics with `what` after the limit.
+/// Polls until `look` returns a value; panics with `what` once the limit is exceeded.
 pub async fn until<T>(what: &str, limit: Duration, mut look: impl AsyncFnMut() -> Option<T>) -> T {
     let start = Instant::now();
     loop {

@@ -8,7 +8,7 @@ use crate::expression::key_text;
 /// The parts of a statement that matter to IAM.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Statement<'a> {
-    /// The action's name without the service: `PartiQLUpdate`.
+    /// The action's name without the service, such as `PartiQLUpdate`.
     pub action: &'static str,
     /// The table, by name or ARN.
     pub table: String,

@@ -171,7 +171,7 @@ impl Cloud {
         }
     }
 
-    /// The messages that reach the dispatcher now. Some are lost, some arrive later, and some arrive twice.
+    /// The messages that reach the dispatcher now. Some messages are lost, some arrive later, and some arrive twice.
     fn delivered(self: &Arc<Self>, queue: &'static str, received: Vec<Received>) -> Vec<Received> {
         let mut now = Vec::new();
         for message in received {

@@ -20,7 +20,7 @@ struct Options {
     /// How many histories to run; 1000 unless a time is given.
     #[arg(long)]
     seeds: Option<u64>,
-    /// Runs the histories of this kind only: mixed, apart, geo-ip or feeds. The others also count as seeds.
+    /// Runs only histories of this kind: mixed, apart, geo-ip or feeds. Histories of other kinds also count as seeds.
     #[arg(long)]
     kind: Option<String>,
     /// Ends after this many minutes.
@@ -32,10 +32,10 @@ struct Options {
     /// Replays the history of this seed, prints what happened, and shrinks it if it breaks a promise.
     #[arg(long)]
     seed: Option<u64>,
-    /// Replays these steps only, by their numbers, or `none`; does not shrink.
+    /// Replays only the steps with these numbers, or `none`; does not shrink.
     #[arg(long, requires = "seed", value_parser = steps)]
     steps: Option<Steps>,
-    /// Replays with these kinds of faults only, or `none`; does not shrink.
+    /// Replays with only these kinds of faults, or `none`; does not shrink.
     #[arg(long, requires = "seed", value_parser = faults)]
     faults: Option<Faults>,
     /// Replays with steps that follow each other this many times faster.

@@ -65,7 +65,7 @@ impl From<Sent> for SentAnswer {
 #[derive(Serialize)]
 #[serde(rename_all = "PascalCase")]
 pub struct Messages {
-    /// SQS omits an empty list.
+    /// SQS omits a list that is empty.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     messages: Vec<MessageAnswer>,
 }

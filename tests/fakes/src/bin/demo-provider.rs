@@ -43,7 +43,7 @@ async fn main() -> ExitCode {
     }
 }
 
-/// An error with its causes.
+/// The text of an error with its causes.
 fn chain(error: &dyn Error) -> String {
     let causes = std::iter::successors(Some(error), |error| (*error).source());
     causes.map(ToString::to_string).collect::<Vec<_>>().join(": ")
@@ -71,7 +71,7 @@ Requests to it:
     )
 }
 
-/// Prints one line for each request, without codes and tokens.
+/// Prints one line for each request, without codes or tokens.
 fn log(entry: &Entry) {
     let what = match entry.kind {
         Kind::Consent => "consent",

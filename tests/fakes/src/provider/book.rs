@@ -61,9 +61,9 @@ pub(crate) struct Book {
     pub(crate) codes: HashMap<String, Code>,
     pub(crate) grants: Vec<Grant>,
     pub(crate) log: Vec<Entry>,
-    /// Each issued token's grant.
+    /// The grant of each token that was issued.
     tokens: HashMap<String, usize>,
-    /// Used assertions; each may be used once.
+    /// The assertions that have been used; each can be used only once.
     assertions: BTreeSet<String>,
     /// The values that only the client and the provider may see.
     pub(crate) secrets: BTreeSet<String>,

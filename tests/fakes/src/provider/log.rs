@@ -41,6 +41,6 @@ pub struct Entry {
     pub account: Option<String>,
     /// The outcome of the request.
     pub outcome: RequestOutcome,
-    /// When the request was complete.
+    /// When the request had arrived completely.
     pub at: Instant,
 }

@@ -78,7 +78,7 @@ fn hidden(name: &str, value: &str) -> String {
     format!("<input type=\"hidden\" name=\"{}\" value=\"{}\">\n", escaped(name), escaped(value))
 }
 
-/// Text escaped for HTML, between tags and in quoted values.
+/// Text that is escaped for HTML, both between tags and in quoted values.
 fn escaped(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;").replace('\'', "&#39;")
 }

@@ -52,7 +52,7 @@ impl Parameters {
             .filter(|value| !value.is_empty())
     }
 
-    /// A required value.
+    /// A value that must be present.
     pub(crate) fn need(&self, name: &str) -> Result<&str, String> {
         self.get(name).ok_or_else(|| format!("`{name}` is missing"))
     }

@@ -3,7 +3,7 @@
 /// One simulated provider.
 #[derive(Clone)]
 pub struct Setup {
-    /// The first segment of its paths.
+    /// The first segment of the provider's paths.
     pub name: String,
     /// The client identifier.
     pub client_id: String,
@@ -91,7 +91,7 @@ impl Setup {
         }
     }
 
-    /// The client's secret, if it is known.
+    /// The client's secret, if the simulator knows it.
     pub(crate) fn secret(&self) -> Option<&str> {
         match &self.authentication {
             Authentication::Basic(secret) | Authentication::Body(secret) | Authentication::Json(secret) => Some(secret),

@@ -8,7 +8,7 @@ pub fn accesses(method: &str, path: &str, query: &str, absent: bool) -> Result<V
     let unknown = || CallError::Operation(format!("s3: {method} {path}?{query}"));
     let (bucket, key) = place(path).ok_or_else(unknown)?;
     let named = |name: &str| query.split('&').any(|pair| pair.split('=').next() == Some(name));
-    // Subresources have separate actions. Uploading parts requires the right to write.
+    // Subresources require separate actions. Uploading parts requires the right to write.
     let others = ["acl", "tagging", "versionId", "versions", "policy", "retention", "legal-hold", "attributes"];
     if others.into_iter().any(named) {
         return Err(unknown());
