@@ -101,7 +101,7 @@ simulate: rust ## Checks the promises in simulated histories (SEEDS=1000 FIRST=1
 		$(SEED:%=--seed %) $(STEPS:%=--steps %) $(FAULTS:%=--faults %) $(SPEED:%=--speed %)
 
 # Uses the debug build from `make test`, in which one program contains all functions. Building a
-# program for each function, or a release, would take longer than the test.
+# program for each function, or a release build, would take longer than the test.
 deploy-test: tools ## Deploys template.yaml into an emulator of AWS and uses it (ALL=1 for rare operations and all contract tests)
 	$(BUILD)
 	@PYTHONDONTWRITEBYTECODE=1 .venv/bin/python tests/deploy $(if $(ALL),--all)

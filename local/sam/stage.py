@@ -20,8 +20,8 @@ from engine import architecture
 from programs import SANDBOX, programs
 from service import Service
 
-# The functions that an access token needs: the issuer, and the function with which the service
-# tests the token.
+# The functions that an access token needs: the issuer, and the function that the service uses to
+# test the token.
 FOR_TOKENS = "token,list-event-types"
 # A route's properties; the API's `$default` has neither.
 ROUTE = ("Method", "Path")

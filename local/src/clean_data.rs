@@ -20,7 +20,7 @@ const UNFINISHED: [&str; 3] = ["service.unfinished", "functions.unfinished", "ro
 /// The lock that the running service holds. The lock is removed last, so that no service starts in the meantime.
 const LOCK: &str = "lock";
 
-/// Why data was not removed, or not completely.
+/// Why data was not removed, or only partly removed.
 #[derive(Debug, thiserror::Error)]
 pub enum CleanError {
     #[error("{0} has no data from a local run, so nothing was removed.")]

@@ -38,7 +38,7 @@ pub async fn follow(folder: PathBuf, terminal: Terminal) {
     }
 }
 
-/// A folder's files, each with the position up to which it was read.
+/// A folder's files, and how far each has been read.
 struct LogFiles {
     folder: PathBuf,
     read: HashMap<PathBuf, u64>,

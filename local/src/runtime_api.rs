@@ -1,4 +1,4 @@
-//! Lambda's Runtime API, which a function's process polls for invocations, and to which it posts the results.
+//! Lambda's Runtime API: a function's process polls it for invocations and posts the results to it.
 //! <https://docs.aws.amazon.com/lambda/latest/dg/runtimes-api.html>
 //!
 //! The protocol has no credentials, but the address can include a path. This path begins with a key that is created at
@@ -45,7 +45,7 @@ const MAX_ANSWER: usize = 6 * 1024 * 1024;
 #[derive(Clone)]
 pub struct RuntimeApi {
     address: SocketAddr,
-    /// The key with which the path of every process's address begins.
+    /// The key at the beginning of the path in every process's address.
     key: Arc<str>,
     functions: Arc<HashMap<String, Arc<Invocations>>>,
     random: SharedRandom,

@@ -138,7 +138,7 @@ impl Secrets {
         self.0.get(name).unwrap_or(&Value::Null)
     }
 
-    /// Checks the table's secrets in the way in which the functions read them.
+    /// Checks that the functions will be able to read the table's secrets.
     pub fn check_own(&self, folder: &Path) -> Result<(), SecretsError> {
         let own = [
             (sealing::SECRET, KeyRing::from_secret(self.value(sealing::SECRET)).is_ok()),
@@ -157,7 +157,7 @@ impl Secrets {
         Configuration::read(self.value(configuration::SECRET)).map(drop).map_err(at_path)
     }
 
-    /// Checks the payment providers in the way in which the functions read them. A well-formed provider at a forbidden
+    /// Checks that the functions will be able to read the payment providers. A well-formed provider at a forbidden
     /// address is only logged, since the rules are a setting and the other providers work.
     pub fn check_providers(&self, folder: &Path, rules: &AddressRules) -> Result<(), SecretsError> {
         let everywhere =

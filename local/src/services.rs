@@ -22,7 +22,7 @@ use tokio::net::TcpListener;
 
 use crate::callers::{self, Callers};
 
-/// The maximum size of a request in bytes: an SQS batch of 1 MiB, in which JSON may escape one byte as six.
+/// The maximum size of a request in bytes: an SQS batch of 1 MiB, where JSON may escape one byte as six.
 const MAX_REQUEST: usize = 8 * 1024 * 1024;
 
 /// The services behind the server.

@@ -151,7 +151,7 @@ mod tests {
         UNIX_EPOCH + Duration::from_secs(seconds.try_into().expect("after 1970"))
     }
 
-    /// A request that is signed as by an SDK at this time.
+    /// A request, signed as an SDK would sign it at this time.
     fn signed(service: &str, target: &str, body: SignableBody<'_>, at: i64) -> Parts {
         let mut settings = SigningSettings::default();
         let mut headers = vec![("content-type", "application/x-amz-json-1.0"), ("user-agent", "an SDK")];

@@ -139,7 +139,7 @@ struct Start<'a> {
     services: SocketAddr,
     /// The addresses of the AWS stand-ins, and the operator's credentials.
     aws: Endpoints,
-    /// The functions' credentials, by which the stand-ins identify the calling function.
+    /// The functions' credentials, which identify the calling function to the stand-ins.
     functions: BTreeMap<String, AwsCredentials>,
     /// In tests, the record of the functions' calls.
     record: Option<Arc<CallRecord>>,

@@ -135,7 +135,7 @@ pub fn colour_of(status: Option<u16>) -> Style {
     colour.on_default()
 }
 
-/// A client's path in the form in which it is shown: shortened, and without control characters.
+/// A client's path as the terminal shows it: shortened, and without control characters.
 fn shown_path(path: &str) -> String {
     let segments = path.split('/').map(|segment| match segment.chars().count() {
         ..=SEGMENT => segment.to_owned(),

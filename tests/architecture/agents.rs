@@ -49,7 +49,7 @@ const LACKING: [(&str, &str, &str); 4] = [
 /// Members that only tools' results have.
 const OF_TOOLS: [&str; 1] = ["repeated"];
 
-/// The contract, with which references are resolved.
+/// The contract, used to resolve references.
 struct Contract(Value);
 
 impl Contract {

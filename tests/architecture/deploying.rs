@@ -73,7 +73,7 @@ fn parameters_of(call: &str) -> Vec<&str> {
     call.split_once("--parameter-overrides ").expect("every parameter is named").1.split(' ').collect()
 }
 
-/// The folder from which an operator deploys.
+/// An operator's folder for deploying.
 struct Desk(TempDir);
 
 impl Desk {

@@ -140,7 +140,7 @@ fn of_dashboard() -> Vec<Reference> {
         .collect()
 }
 
-/// The two sets of dimensions with which one of our metrics is published.
+/// The sets of dimensions that we publish a metric with.
 fn counted_by(name: Name) -> [BTreeSet<String>; 2] {
     let alone: BTreeSet<_> = [ENVIRONMENT.to_owned()].into();
     let whole = alone.iter().cloned().chain(name.dimensions().iter().map(|name| (*name).to_owned()));

@@ -197,7 +197,7 @@ fn lowercase(name: &str, separator: &str) -> String {
     letters.collect()
 }
 
-/// The rule by which serde renames the variants.
+/// The rule that serde uses to rename the variants.
 fn rename_rule(attribute: &Attribute) -> Option<String> {
     let Meta::List(list) = &attribute.meta else { return None };
     let arguments = list.path.is_ident("serde").then(|| list.tokens.to_string())?;
@@ -267,7 +267,7 @@ fn values_may_be_added_to_responses_and_requests_list_the_accepted_ones() {
             }
         }
     }
-    // A client's endpoint reads this request in the way in which clients read responses.
+    // A client's endpoint reads this request as clients read responses.
     reach(&document, &document["components"]["pathItems"], &mut seen_responses, &mut responses);
     assert!(requests.len() > 100 && responses.len() > 300, "{} and {}", requests.len(), responses.len());
     // The versions of JSON-RPC and of this contract: any other version has a different schema.

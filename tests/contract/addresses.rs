@@ -25,11 +25,11 @@ const IMPATIENT: &str = "options timeout:1 attempts:2\n";
 
 /// A public address of `lo`.
 pub const PUBLIC: &str = "93.184.216.34";
-/// A public address on which nothing listens.
+/// A public address that nothing listens on.
 pub const SILENT: &str = "93.184.216.35";
 /// A public IPv6 address.
 pub const PUBLIC_V6: &str = "2606:2800:220:1::34";
-/// Addresses of each banned kind, to which no connection may be made.
+/// Addresses of each banned kind, which nothing may connect to.
 pub const BANNED: &[&str] =
     &["10.0.0.1", "100.64.0.1", "169.254.169.254", "172.16.0.1", "192.168.1.1", "198.18.0.1", "fd00::1"];
 

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::harness::{Behaviour, Browser, Entity, LONG, Receiver, Suite, until};
 
-/// JSON in which a parser would change numbers, order and repetitions.
+/// JSON whose numbers, order and repetitions a parser would change.
 const EXACT: &str = r#"{"b":1152921506151679042,"price":10.50,"10":1,"2":0,"twice":1,"twice":2,"it's":"\u00e9"}"#;
 
 /// A webhook that subscribes to new bookings.

@@ -1,5 +1,5 @@
-//! The screenshots in docs/panel.md: each page, for an entity with data. They are stored in `target/browser`, from
-//! which `make panel-pictures` copies them. These tests run on demand only: `make browser-test`.
+//! The screenshots in docs/panel.md: each page, for an entity with data. They are stored in `target/browser`; `make
+//! panel-pictures` copies them from there. These tests run on demand only: `make browser-test`.
 
 use std::sync::Arc;
 

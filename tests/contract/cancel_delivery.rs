@@ -40,7 +40,7 @@ fn requests_of(receiver: &Receiver, id: &str) -> usize {
     receiver.received("/").iter().filter(|request| request.header("service-delivery-id") == id).count()
 }
 
-/// Asserts that a delivery has no time from which the sweep would announce it or a worker could claim it.
+/// Asserts that a delivery has no time at which the sweep would announce it or a worker could claim it.
 pub(crate) async fn is_never_due(table: &Table, id: &str) {
     let head = table.head(id).await.expect("it is there");
     assert!(head.get("dueAt").is_none() && head.get("claimableAt").is_none(), "{head:#}");

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::harness::{Application, Behaviour, Entity, Receiver, Suite, node, python};
 
-/// The settings with which a script acts for the entity as the platform's application.
+/// The settings that let a script act for the entity as the platform's application.
 async fn settings(suite: &Suite, entity: &Entity, event_url: &str) -> Value {
     let api = &suite.api;
     let (id, secret) = Application::Platform.variables();

@@ -263,7 +263,7 @@ async fn every_bad_value_is_refused_with_its_name(suite: Arc<Suite>) {
         // The times are formatted as by Python, Java and Go.
         "createdFrom=2026-11-20T09:45:00.123456%2B00:00",
         "createdFrom=2026-11-20T09:45:00.123456789Z&createdUntil=2026-11-20T09:45:00.123999999Z",
-        // This time is out of the clock's range.
+        // This time is beyond the clock's range.
         "createdUntil=9999-12-30T22:00:00.500Z",
         "createdUntil=9999-12-30T23:59:59Z",
         "createdFrom=0000-01-01T00:00:00%2B23:59&createdUntil=9999-12-31T23:59:59-23:59",

@@ -250,7 +250,7 @@ async fn python_survives_strangers(suite: &Suite, program: &str) {
 #[contract_test]
 async fn the_receiver_in_rust_survives_strangers(suite: Arc<Suite>) {
     let port = free_port();
-    // The way in which the program is built makes it listen on the address in this variable.
+    // The program is built so that it listens on the address in this variable.
     let program = local().expect("the bundle is built").with_file_name("documented-receiver");
     let start = || {
         let mut command = Command::new(&program);
@@ -529,7 +529,7 @@ async fn survives_floods(receiver: &mut Running, hook: &Hook, kind: Kind) {
     // The request is correctly signed, but larger than any event.
     let large = genuine(hook, json!({ "id": "evt_1", "large": "x".repeat(1_048_576) }).to_string().as_bytes());
     let status = receiver.answer(&large).await;
-    // If the body was not read completely, a reset may overtake the response.
+    // If the receiver did not read the whole body, a reset may overtake the response.
     assert!(status.is_none_or(|status| status == 413), "{status:?}");
     let chunk = format!("8000\r\n{}\r\n", "x".repeat(0x8000)).into_bytes();
     let announced = request(&now().to_string(), b"v1,", "9999999999", b"");

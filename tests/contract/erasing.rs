@@ -1,5 +1,5 @@
-//! Erasing an event's content: none of it remains in the table, but recipients, times and outcomes are still shown.
-//! Also, `retentionDays`, with which a publisher stores one event for less time than others.
+//! Erasing an event's content: none of it remains in the table, but recipients, times and outcomes are still shown. The
+//! tests also cover `retentionDays`, which lets a publisher store one event for less time than others.
 
 use std::sync::Arc;
 

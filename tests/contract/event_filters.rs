@@ -13,7 +13,7 @@ use crate::{
     replays::{aged, before},
 };
 
-/// A filter with numbers that a double cannot represent, in the form in which the service returns it.
+/// A filter with numbers that a double cannot represent, as the service returns it.
 const EXACT: &str = r#"{"bookingNumber":[1152921504606846977,{"numeric":[">=",10.50]}]}"#;
 
 /// Creates a webhook with this filter for every event type.

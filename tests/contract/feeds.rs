@@ -353,7 +353,7 @@ async fn until_announced(receiver: &Receiver, path: &str, kind: &str) {
     .await;
 }
 
-/// Five failures in a row in a feed, the last of which is unconfirmed or reported.
+/// Five failures in a row in a feed; the last one is either unconfirmed or reported.
 async fn five_failures(suite: &Suite, entity: &Entity, hook: &Hook, last_is_unconfirmed: bool) {
     let first = entity.publish(json!({})).await;
     for _ in 0..3 {

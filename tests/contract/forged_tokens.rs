@@ -1,5 +1,5 @@
-//! Tokens that the issuer did not create: each is refused with 401, and none causes an internal error. Most of them
-//! have a valid signature with the deployment's key.
+//! Tokens that the issuer did not create: each is refused with 401, and none causes an internal error. Most of these
+//! tokens have a valid signature with the deployment's key.
 
 use std::sync::Arc;
 

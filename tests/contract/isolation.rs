@@ -36,8 +36,8 @@ impl Neighbours {
         Self { entity, receiver }
     }
 
-    /// Publishes `count` events of a type, `a_second` per second, without waiting for responses. Returns the times at
-    /// which the requests started, in order. `run` marks these events.
+    /// Publishes `count` events of a type, `a_second` per second, without waiting for responses. Returns when each
+    /// request started, in order. `run` marks these events.
     async fn publish(&self, kind: &str, run: u32, count: usize, a_second: u32) -> Vec<Instant> {
         let mut beats = interval(Duration::from_secs(1) / a_second);
         beats.set_missed_tick_behavior(MissedTickBehavior::Burst);

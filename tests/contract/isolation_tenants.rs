@@ -365,7 +365,7 @@ async fn a_tenant_that_publishes_as_fast_as_it_can_holds_up_no_other(suite: Arc<
     assert!(bundle.stop().await.success());
 }
 
-/// By default, the system's resolver waits five seconds for each name, twice.
+/// By default, the system's resolver tries each name twice, for five seconds each time.
 #[contract_test]
 async fn names_that_are_answered_late_or_never_hold_up_no_other_tenant(suite: Arc<Suite>) {
     let test = "isolation_names_alone::names_that_are_answered_late_or_never_hold_up_no_other_name";

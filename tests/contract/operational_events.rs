@@ -335,7 +335,7 @@ async fn an_operational_event_waits_for_an_open_breaker_and_is_not_its_probe(sui
 }
 
 /// Ten webhooks subscribe to every event, their endpoints repeatedly fail five times and recover, and there are six
-/// events. This once caused an endless loop of requests, since operational events caused each other.
+/// events. Regression test: this caused an endless loop of requests, since operational events caused each other.
 #[contract_test]
 async fn ten_webhooks_that_fail_and_recover_cost_their_neighbours_nothing(suite: Arc<Suite>) {
     const HOOKS: usize = 10;

@@ -17,13 +17,13 @@ const FEW: i64 = 10_000;
 const MANY: i64 = 200_000;
 /// One in this many deliveries has failed.
 const ONE_FAILED_OF: i64 = 100;
-/// The number of visits to the panel, of which the median counts.
+/// The number of visits to the panel; the median counts.
 const TURNS: usize = 9;
 /// How much longer a step may take with many deliveries, in milliseconds: drawing time varies by a frame, and the
 /// machine is never entirely idle.
 const LONGER: f64 = 100.0;
 
-/// The actions by which a person changes the list, and the scripts that perform them.
+/// The steps that a person takes to change the list, and the scripts that perform them.
 const STEPS: [(&str, &str); 5] = [
     (
         "next page",
@@ -49,7 +49,7 @@ async fn took(browser: &Browser, step: &str) -> f64 {
     took.as_f64().unwrap_or_else(|| panic!("{step}: {took}"))
 }
 
-/// Adds `count` older copies of an event and its delivery, of which every hundredth has failed.
+/// Adds `count` older copies of an event and its delivery; every hundredth delivery has failed.
 async fn fill(table: &Table, entity: &Entity, hook: &Hook, delivery: &str, count: i64) {
     let event = stored::event_of(delivery);
     let head = table.head(delivery).await.expect("the delivery is there");

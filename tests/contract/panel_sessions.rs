@@ -15,7 +15,7 @@ use crate::{
 /// An open session.
 pub struct Session {
     pub token: String,
-    /// The cookie, in the form in which a browser sends it back.
+    /// The cookie, as a browser sends it back.
     pub cookie: String,
 }
 
@@ -29,7 +29,7 @@ pub fn renew(api: &Api, cookie: &str) -> Call {
     api.post("/panel/session").header("sec-fetch-site", "same-origin").header("cookie", cookie)
 }
 
-/// The cookie that a response sets, in the form in which a browser sends it.
+/// The cookie that a response sets, as the browser sends it back.
 pub fn cookie_of(answer: &ApiResponse) -> String {
     answer.header("set-cookie").split(';').next().unwrap_or_default().to_owned()
 }

@@ -1,5 +1,5 @@
-//! Pauses: after an endpoint fails to respond, its webhook's deliveries are put on hold, and show this. Attempts that a
-//! person requests are made immediately, and a response to one ends the pause for all deliveries.
+//! Pauses: after an endpoint fails to respond, its webhook's deliveries are put on hold, and their state shows why.
+//! Attempts that a person requests are made immediately, and a response to one ends the pause for all deliveries.
 
 use std::{sync::Arc, time::Duration};
 

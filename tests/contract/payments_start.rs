@@ -1,4 +1,4 @@
-//! The start page, and the browser to which a connection is bound (RFC 9700 §4.7).
+//! The start page, and how a connection is bound to a browser (RFC 9700 §4.7).
 
 use std::sync::Arc;
 

@@ -29,7 +29,7 @@ fn folder() -> PathBuf {
     project().join("tests/contract/release_data")
 }
 
-/// Settings with which no third attempt follows within the test.
+/// Settings that make the third attempt come only after the test.
 fn settings() -> Settings {
     Settings::default().with("RETRY_SCHEDULE", "0s,1s,5h").with("DELIVERY_RETENTION", "3650d")
 }

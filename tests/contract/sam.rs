@@ -47,7 +47,7 @@ async fn answer(suite: &Suite, function: &str) -> Option<(Value, String)> {
     Some((answer, log))
 }
 
-/// The private folders of runs, each of which is removed when its run ends.
+/// The private folders of runs; each run removes its own when it ends.
 fn runs() -> BTreeSet<PathBuf> {
     fs::read_dir(project().join("target/sam")).into_iter().flatten().flatten().map(|run| run.path()).collect()
 }

@@ -30,7 +30,7 @@ fn questions(env: &BTreeMap<String, String>) -> [(&str, &str, &str); 4] {
     ]
 }
 
-/// The address at which a function's process gets its invocations.
+/// The address where a function's process gets its invocations.
 async fn runtime_api(bundle: &Bundle) -> String {
     let address = bundle.process("token").await.variable("AWS_LAMBDA_RUNTIME_API").expect("a function has one");
     if address.contains("://") { address } else { format!("http://{address}") }

@@ -60,7 +60,7 @@ async fn unread(entity: &Entity, count: usize) -> (Hook, Vec<String>) {
     (hook, published)
 }
 
-/// While this is on, refuses the writes to a delivery that set this attribute.
+/// While `on` is set, refuses the writes to a delivery that set this attribute.
 fn throttled(on: &Arc<AtomicBool>, delivery: &str, attribute: &str) -> impl Fn(&AwsCall) -> bool + Send + Sync + use<> {
     let (on, delivery, attribute) = (on.clone(), delivery.to_owned(), format!("SET \\\"{attribute}\\\""));
     move |call| {

@@ -34,7 +34,7 @@ fn error(status: u16, code: &str, message: &str) -> Behaviour {
     Behaviour::answer(status, &[("content-type", "text/xml")], body)
 }
 
-/// A simulated CloudFormation that describes a bundle as a stack, and the variables with which the program finds it.
+/// A simulated CloudFormation that describes a bundle as a stack, and the variables that lead the program to it.
 struct Account {
     cloud_formation: Receiver,
     env: Vec<(&'static str, String)>,

@@ -171,8 +171,8 @@ async fn own_data_are_checked_as_published_data_are(suite: Arc<Suite>) {
     operational.expect(202).await;
 }
 
-/// An operational event does not change the health and does not become a breaker's probe. A test event with an
-/// operational event's sample does both.
+/// An operational event does not affect the webhook's health and does not become a breaker's probe. A test event with
+/// an operational event's sample does both.
 #[contract_test]
 async fn a_test_with_an_operational_sample_counts_like_any_test(suite: Arc<Suite>) {
     let entity = suite.entity().await;

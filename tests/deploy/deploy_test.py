@@ -31,7 +31,7 @@ BUS = "Events of the platform's own services"
 # The time limit for a sweep: a schedule's minute, the ten seconds between the emulator's checks,
 # and the time that the sweep takes.
 SWEEP_LIMIT = 150
-# The four steps of a rotation, for each of which Secrets Manager calls a function.
+# The four steps of a rotation; Secrets Manager calls a function for each.
 ROTATION = ("createSecret", "setSecret", "testSecret", "finishSecret")
 
 

@@ -1,5 +1,6 @@
-//! All of the bundle's functions in one program. The process's name (`argv[0]`) selects the function to run, so that
-//! process lists show the function. A deployment has a separate program for each function, from the same source files.
+//! All of the bundle's functions, combined into one program. The process's name (`argv[0]`) selects the function to
+//! run, so that process lists show the function. A deployment has a separate program for each function, from the same
+//! source files.
 
 use std::{env, path::Path, process::ExitCode};
 

@@ -24,7 +24,7 @@ pub(crate) struct Queue {
     /// All messages in the queue, oldest first.
     messages: BTreeMap<Number, Entry>,
     ready: Ready,
-    /// The hidden messages, ordered by the time at which they become visible.
+    /// The hidden messages, ordered by when they become visible.
     hidden: BTreeSet<(Time, Number)>,
 }
 
@@ -48,7 +48,7 @@ enum Visibility {
     InFlight(Time),
 }
 
-/// A message as a receiver gets it.
+/// A message, as a receiver gets it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Received {
     /// The message.

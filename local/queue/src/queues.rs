@@ -78,8 +78,8 @@ impl Drop for Waiting {
 }
 
 impl Queues {
-    /// An empty set of queues. `address` is the server's address (`http://127.0.0.2:4566`), with which all queue URLs
-    /// begin; a request identifies a queue only by the name at the end of its URL.
+    /// An empty set of queues. `address` is the server's address (`http://127.0.0.2:4566`), the beginning of all queue
+    /// URLs; a request identifies a queue only by the name at the end of its URL.
     pub fn new(address: &str, region: &str, account: &str, clock: SharedClock, random: SharedRandom) -> Self {
         Self::timed(address, region, account, Box::new(SystemTimer(clock)), random)
     }
@@ -292,8 +292,7 @@ impl State {
         self.queues.get_mut(queue).ok_or_else(absent)
     }
 
-    /// Receives messages, moves dead letters to their queue, and returns the time at which the next hidden message
-    /// becomes visible.
+    /// Receives messages, moves dead letters to their queue, and returns when the next hidden message becomes visible.
     fn take(
         &mut self,
         queue: &str,

@@ -1,4 +1,4 @@
-//! The order in which messages are received: oldest first, except that noisy groups' messages come last.
+//! The order of receiving messages: oldest first, except that noisy groups' messages come last.
 //!
 //! SQS orders the messages of standard queues with message groups in this way. A group is noisy while it has at least
 //! 30 messages in flight and more than a tenth of all messages in flight; each message without a group counts as its

@@ -73,8 +73,8 @@ impl Kind {
         }
     }
 
-    /// The code by which SDKs distinguish errors. The code comes from the older query protocol; the JSON protocol sends
-    /// it in a header.
+    /// The code that SDKs use to distinguish errors. The code comes from the older query protocol; the JSON protocol
+    /// sends it in a header.
     /// <https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-json-faqs.html>
     pub(crate) const fn code(self) -> &'static str {
         match self {

@@ -140,7 +140,7 @@ impl Bundle {
         Ok(published["deliveries"][0]["deliveryIdentifier"].as_str().ok_or("no delivery")?.to_owned())
     }
 
-    /// The path on which the platform publishes events for a managing entity.
+    /// The path for publishing a managing entity's events as the platform.
     pub fn target(&self, entity: &str) -> Target {
         Target {
             address: self.var("BASE_URL").to_owned(),

@@ -16,7 +16,7 @@ const ALTERNATIVES: usize = 100;
 /// The number of elements that every alternative is compared with. Together, the filters use nearly all the steps
 /// allowed for an event; with more elements, they would let the event pass.
 const COMPARED: usize = 240;
-/// The number of elements that are only parsed. They increase the event to 252 KB.
+/// The number of elements that are only parsed. These elements increase the event to 252 KB.
 const PARSED: usize = 125_000;
 
 /// Measures a small event and the largest one, without webhooks and with expensive filters. No filter lets the events

@@ -43,7 +43,7 @@ pub struct FeedRun {
     pub reading: ReadingRun,
 }
 
-/// The draining of a feed in which deliveries had been waiting.
+/// The draining of a feed that had deliveries waiting in it.
 pub struct Draining {
     /// The time from the readers' start to the last confirmation.
     pub time: Duration,

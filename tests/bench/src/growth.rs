@@ -58,7 +58,7 @@ pub struct Growth {
     pub what: String,
     /// The kind of data that grows.
     pub of: &'static str,
-    /// The number of items to which the slope refers.
+    /// The number of items that the slope refers to.
     pub step: usize,
     pub times: Vec<(usize, Times)>,
     /// Calls to the table and read units, if they are counted.

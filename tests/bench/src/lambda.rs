@@ -61,7 +61,7 @@ pub struct Figures {
     pub reads: f64,
     /// The number of connections opened during startup and the first invocation.
     pub connections_at_first: f64,
-    /// Connections to AWS and to endpoints that each later invocation opens.
+    /// The number of connections to AWS and to endpoints that each later invocation opens.
     pub connections: [f64; 2],
     /// The number of bytes that the function logs.
     pub logged: f64,

@@ -14,7 +14,7 @@ pub struct Stage {
     pub computing: Duration,
 }
 
-/// A log line about a stage, as `base::stage` writes it.
+/// A log line about a stage, as written by `base::stage`.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Line {

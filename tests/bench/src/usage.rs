@@ -12,7 +12,7 @@ const REST: &str = "local: gateway, Lambda, queues, secrets";
 const OTHERS: &str = "all other functions";
 const BENCH: &str = "the bench: clients and endpoint";
 
-/// All rows, in the order in which the tables show them.
+/// All rows, in the tables' order.
 pub const ROWS: [&str; 6] = [OURS[0], OURS[1], OTHERS, TABLE, REST, BENCH];
 
 /// The processor time used so far, by row.

@@ -45,7 +45,7 @@ pub async fn measure(bundle: &Bundle) -> Result<Vec<Growth>, Box<dyn Error>> {
     }
     let publisher = Publisher::new(bundle.target(beside), SIZE, &Arc::default());
     let load = Load::Full(EVENTS, LIMIT);
-    // A warm-up run, in which functions start and open their connections.
+    // A warm-up run, so that functions start and open their connections.
     Run::of(&publisher, &quick, WEBHOOKS, load).await?;
     for events in [0, WAITING] {
         if events > 0 {

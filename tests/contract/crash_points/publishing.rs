@@ -11,7 +11,7 @@ use crate::harness::{AwsCall, Behaviour, Interposer, LONG, Moment, Table, announ
 
 /// The time after which the sweep no longer examines the first events.
 const SWEPT: Duration = Duration::from_secs(22);
-/// The age at which publishing counts as late, plus a margin.
+/// The age that makes publishing late, plus a margin.
 const LATE: Duration = Duration::from_secs(11);
 
 /// Tests each crash point in turn.

@@ -212,7 +212,7 @@ impl<'a> Stage<'a> {
         locked(&self.scenes).push(Played { point, on_disk, scene, deliveries, ends });
     }
 
-    /// A scene's items in the table, read without the service and the proxy.
+    /// A scene's items in the table, read directly rather than through the service and the proxy.
     pub async fn on_disk(&self, scene: &Scene) -> String {
         let (entity, mut found) = (&scene.entity.id, BTreeMap::<String, usize>::new());
         for item in Table::of(&self.setup.api.env).scan().await {

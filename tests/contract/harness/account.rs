@@ -31,8 +31,8 @@ pub struct Account {
     pub repeated: usize,
 }
 
-/// Waits until every delivery has succeeded, and accounts for every request. `kills` contains the periods, from the
-/// signal to the end, in which a process that makes attempts was being killed.
+/// Waits until every delivery has succeeded, and accounts for every request. `kills` contains the periods, from signal
+/// to end, during which a process that makes attempts was being killed.
 pub async fn account(entity: &Entity, receiver: &Receiver, deliveries: &[String], kills: &[Range<Instant>]) -> Account {
     let histories = stream::iter(deliveries).map(|id| async move {
         let delivery = entity.until_status(id, &["delivered", "failed", "cancelled"]).await;

@@ -26,7 +26,7 @@ use tokio::{
 
 use super::{LONG, Process, Secrets, descendants, group_members, rights, until};
 
-/// The name of the file to which `local` records the functions' calls.
+/// The name of the file where `local` records the functions' calls.
 const RECORD: &str = "calls.jsonl";
 
 /// A bundle's settings: the environment variables of `make run`, and the overrides that `local` accepts for tests.

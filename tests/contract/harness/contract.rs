@@ -1,4 +1,4 @@
-//! openapi.yaml, with which the harness checks every response.
+//! openapi.yaml, which the harness uses to check every response.
 
 use std::{
     collections::{BTreeSet, HashMap},
@@ -15,7 +15,7 @@ use super::{SeenMembers, project};
 
 /// The methods that a path in an OpenAPI document can have.
 const VERBS: [&str; 8] = ["get", "put", "post", "delete", "options", "head", "patch", "trace"];
-/// The paths on which GET has an effect, and which therefore have no HEAD.
+/// The paths where GET has an effect, and which therefore have no HEAD.
 pub const NO_HEAD: [&str; 1] = ["/api/public/{provider}/oauth2/callback"];
 /// The only path whose parameter matches the rest of a URL, including slashes.
 const GREEDY: &str = "/panel/{page}";
@@ -112,7 +112,7 @@ impl Contract {
         kinds
     }
 
-    /// The ways in which this response violates the document; empty if it conforms.
+    /// How this response violates the document; empty if it conforms.
     pub fn faults(&self, method: &Method, path: &str, status: u16, headers: &HeaderMap, body: &[u8]) -> Vec<String> {
         let response = match self.response(method, path, status) {
             Ok(response) => response,
@@ -215,14 +215,14 @@ impl Contract {
         undeclared.map(|name| format!("ProblemProperties does not declare `{name}` for {kind}")).collect()
     }
 
-    /// The ways in which a value violates one of the document's schemas. A member that the schema does not list is a
-    /// fault, although clients ignore it: the document must be complete.
+    /// How a value violates one of the document's schemas. A member that the schema does not list is a fault, although
+    /// clients ignore it: the document must be complete.
     pub fn schema_faults(&self, schema: &Value, value: &Value, what: &str) -> Vec<String> {
         let validator = self.validator(schema);
         validator.iter_errors(value).map(|error| format!("{what}{}: {error}", error.instance_path())).collect()
     }
 
-    /// The validator for a schema, with the document's components, to which the schema may refer.
+    /// The validator for a schema, including the document's components, which the schema may refer to.
     fn validator(&self, schema: &Value) -> Arc<Validator> {
         let key = schema.to_string();
         let mut validators = self.validators.lock().expect("no holder panics");

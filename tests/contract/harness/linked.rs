@@ -17,7 +17,7 @@ pub struct Visit {
     pub account: String,
     /// The cookie of the person's browser.
     pub cookie: String,
-    /// The URL to which the provider redirected.
+    /// The URL that the provider redirected to.
     pub back: Return,
     api: Api,
 }

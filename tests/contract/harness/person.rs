@@ -10,7 +10,7 @@ use super::{Api, ApiResponse};
 pub struct Choice<'a> {
     /// The button to press: `allow` or `deny`.
     pub decision: &'a str,
-    /// The events after consent, by the simulated provider's name for them.
+    /// The outcome that the simulated provider applies after consent, by name.
     pub fate: &'a str,
     /// The lifetime of the first access token, unless it is the provider's default.
     pub first_lifetime: Option<u32>,
@@ -74,7 +74,7 @@ pub async fn continue_to_provider(api: &Api, authorization_url: &str, cookie: Op
     Departure { cookie, address: answer.header("location").to_owned() }
 }
 
-/// The cookie that a response sets, in the form in which a browser sends it back.
+/// The cookie that a response sets, as a browser sends it back.
 pub fn cookie_of(answer: &ApiResponse) -> String {
     let cookie = answer.header("set-cookie").split(';').next().unwrap_or_default();
     assert!(cookie.starts_with("__Host-"), "{}", answer.exchange);

@@ -81,7 +81,7 @@ pub fn descendants(root: i32) -> Vec<Process> {
     found
 }
 
-/// The processes in the same process groups, to which they belong even after their parent dies.
+/// The processes in the same process groups, even those whose parent has died.
 pub fn group_members(of: &[Process]) -> Vec<Process> {
     Process::all().into_iter().filter(|process| of.iter().any(|known| known.group == process.group)).collect()
 }

@@ -105,7 +105,7 @@ fn is_uuid(text: &str) -> bool {
     fits(text, "00000000-0000-0000-0000-000000000000", |byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
 }
 
-/// Whether a string has the same format as a model, in which a zero matches any byte that `varies` accepts.
+/// Whether a string has the same format as a model; a zero in the model matches any byte that `varies` accepts.
 fn fits(text: &str, model: &str, varies: fn(u8) -> bool) -> bool {
     text.len() == model.len()
         && text.bytes().zip(model.bytes()).all(|(byte, model)| if model == b'0' { varies(byte) } else { byte == model })

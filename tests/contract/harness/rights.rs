@@ -44,11 +44,11 @@ pub fn template_rights() -> Rights {
         .expect("all policies are understood")
 }
 
-/// The functions whose grants a run must use in full.
+/// The functions for which a run must use every grant.
 pub enum Whole {
     /// All functions, since all tests ran.
     All,
-    /// The functions in `RIGHTS_OF`, separated by commas, which the selected tests cover completely.
+    /// The functions in `RIGHTS_OF`, separated by commas, for which the selected tests use every grant.
     Of(String),
     /// No function, since only some of the tests ran.
     None,
@@ -88,7 +88,7 @@ pub fn faults(whole: &Whole) -> Vec<String> {
     faults
 }
 
-/// Whether no test can use a grant.
+/// Whether a grant is known to be unused by any test.
 fn is_known(grant: &Grant) -> bool {
     let text = grant.to_string();
     UNUSED.iter().any(|(known, _)| text.contains(known))

@@ -24,7 +24,7 @@ use super::{
     until_gone,
 };
 
-/// The number of threads. Most of them are waiting for a turn, or for a permit for another bundle or a browser.
+/// The number of threads. Most threads are waiting for a turn, or for a permit for another bundle or a browser.
 const THREADS: usize = 128;
 
 /// A browser keeps a processor busy, so only a few may run at a time.
@@ -138,7 +138,7 @@ pub fn run() -> ExitCode {
     let mut arguments = Arguments::from_args();
     arguments.test_threads.get_or_insert(THREADS);
     let all = arguments.filter.is_none() && arguments.skip.is_empty() && !arguments.ignored;
-    // Commas separate the filters, each of which is a prefix of names.
+    // Commas separate the filters; each filter is a prefix of names.
     if let Some(filters) = arguments.filter.take_if(|filter| filter.contains(',')) {
         tests.retain(|test| filters.split(',').any(|filter| test.short_name().starts_with(filter)));
     }

@@ -41,7 +41,7 @@ impl Stack {
         Ok(Self { env, signing_key: signing_key.map_err(|error| format!("the secret signing-key: {error}"))? })
     }
 
-    /// The options and variables with which the operator's program finds the stack.
+    /// The options and variables that the operator's program needs to find the stack.
     pub fn for_admin(&self) -> ([&str; 2], Vec<(&str, String)>) {
         let aws = self.env.iter().filter(|(name, _)| name.starts_with("AWS_"));
         (["--stack", &self.env["STACK"]], aws.map(|(name, value)| (name.as_str(), value.clone())).collect())

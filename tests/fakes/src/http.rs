@@ -23,7 +23,7 @@ pub struct Received {
     pub headers: Vec<(String, String)>,
     /// The bytes of the body.
     pub body: Vec<u8>,
-    /// When the request had arrived completely.
+    /// When the complete request had been received.
     pub at: Instant,
 }
 

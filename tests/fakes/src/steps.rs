@@ -26,7 +26,7 @@ enum Step {
     Reset,
 }
 
-/// A gate at which behaviours wait until the test opens or drops it. A request thus lasts as long as the test needs, no
+/// A gate that behaviours wait at until the test opens or drops it. A request thus lasts as long as the test needs, no
 /// matter how slow the machine is, but the service's timeout still applies.
 #[derive(Debug)]
 pub struct Gate(watch::Sender<bool>);

@@ -40,7 +40,7 @@ impl Comparison {
 }
 
 impl Condition {
-    /// Reads a statement's `Condition`, in which all references are resolved.
+    /// Reads a statement's `Condition`, whose references have been resolved.
     pub fn read(block: &Value) -> Result<Vec<Self>, StatementError> {
         let malformed = || StatementError::Malformed("Condition");
         let mut conditions = Vec::new();

@@ -35,13 +35,13 @@ pub enum Misfit {
         /// The access that lacks a grant.
         access: Access,
     },
-    /// A call on which no decision is possible.
+    /// A call that IAM's rules cannot be applied to.
     Unread {
         /// The function's name.
         function: String,
         /// The call's operation.
         call: String,
-        /// Why no decision is possible.
+        /// Why the rules cannot be applied.
         error: String,
     },
     /// A grant that no call used.

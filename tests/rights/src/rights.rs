@@ -28,7 +28,7 @@ pub struct FunctionRights {
 /// All functions' rights by name, with the data that is needed to read calls.
 #[derive(Debug, Clone)]
 pub struct Rights {
-    /// The deployment to which the rights belong.
+    /// The deployment that the rights belong to.
     pub(crate) deployed: Deployed,
     /// The partition keys of the table, and of each index by name.
     pub(crate) partition_keys: BTreeMap<Option<String>, String>,
@@ -112,7 +112,7 @@ impl FunctionRights {
         Ok(Self { name: name.clone(), logical_id: id.clone(), statements, written, policies })
     }
 
-    /// The policies from the template and SAM that a function has: their names and statements.
+    /// A function's policies, both from the template and from SAM: their names and statements.
     pub fn policies(&self) -> impl Iterator<Item = (&str, &[Value])> {
         self.policies.iter().map(|policy| (&*policy.name, &*policy.statements))
     }

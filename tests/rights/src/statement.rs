@@ -45,7 +45,7 @@ pub enum StatementError {
 }
 
 impl Statement {
-    /// Reads a statement, in which all references are resolved.
+    /// Reads a statement whose references have been resolved.
     pub fn read(name: String, statement: &Value) -> Result<Self, StatementError> {
         if let Some(element) =
             statement.as_object().into_iter().flat_map(Map::keys).find(|key| !ELEMENTS.contains(&key.as_str()))

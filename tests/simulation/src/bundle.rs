@@ -93,8 +93,8 @@ fn queues() -> QueueSettings {
     .expect("both addresses are set")
 }
 
-/// Settings with which a history can open and close breakers within minutes, and webhooks are disabled after failing
-/// for a quarter of an hour.
+/// Settings that let a history open and close breakers within minutes, and that disable a webhook after it has been
+/// failing for a quarter of an hour.
 fn breaker() -> BreakerSettings {
     BreakerSettings { threshold: 4, disable_after: Duration::from_secs(15 * 60), ..BreakerSettings::default() }
 }

@@ -135,8 +135,7 @@ impl Burst {
     }
 }
 
-/// Publishes one of an entity's events every quarter of a second. Returns the time at which each request started, in
-/// milliseconds.
+/// Publishes one of an entity's events every quarter of a second. Returns when each request started, in milliseconds.
 async fn publish_until(over: Arc<AtomicBool>, (entity, _): Slot, tenants: Arc<Tenants>) -> Vec<u64> {
     let mut published = Vec::new();
     while !over.load(Relaxed) {

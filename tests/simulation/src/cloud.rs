@@ -171,7 +171,7 @@ impl Cloud {
         }
     }
 
-    /// The messages that reach the dispatcher now. Some messages are lost, some arrive later, and some arrive twice.
+    /// The messages that reach the dispatcher now. Some messages are lost, some arrive late, and some arrive twice.
     fn delivered(self: &Arc<Self>, queue: &'static str, received: Vec<Received>) -> Vec<Received> {
         let mut now = Vec::new();
         for message in received {
@@ -288,7 +288,7 @@ impl Cloud {
         new.min()
     }
 
-    /// The earliest time at which a connection is due.
+    /// The earliest time when a connection is due.
     pub fn next_refresh(&self) -> Option<Time> {
         self.earliest(|shard| shard == "REFRESH")
     }
@@ -314,7 +314,7 @@ pub fn panic_text(panic: &(dyn Any + Send)) -> &str {
     text.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("without a text")
 }
 
-/// A message in the form in which Lambda passes it to the dispatcher.
+/// A message, as Lambda passes it to the dispatcher.
 fn read(received: &Received) -> BatchMessage {
     let message = &received.message;
     BatchMessage { message_id: message.id.clone(), attempts: AttemptMessage::read(&message.body) }

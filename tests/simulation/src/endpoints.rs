@@ -69,7 +69,7 @@ pub struct Endpoints {
     pub seen: Vec<SeenRequest>,
 }
 
-/// A request that an endpoint received completely.
+/// A complete request that an endpoint received.
 #[derive(Debug, Clone)]
 pub struct SeenRequest {
     /// The webhook that the endpoint belongs to.
@@ -78,9 +78,9 @@ pub struct SeenRequest {
     pub address: usize,
     /// The event's identifier, from the header `webhook-id`.
     pub event: String,
-    /// When the request had arrived completely, in milliseconds.
+    /// When the complete request had been received, in milliseconds.
     pub arrived: u64,
-    /// The response's status and time, if the endpoint responded completely.
+    /// The response's status and time, if the endpoint sent a complete response.
     pub answered: Option<(u16, u64)>,
     /// When the connection was no longer in use.
     pub ended: Option<u64>,

@@ -31,7 +31,7 @@ const SHORT: usize = 18;
 /// The plan of a history.
 #[derive(Debug, Clone)]
 pub struct Plan {
-    /// The seed from which all choices are derived.
+    /// The seed for all choices.
     pub seed: u64,
     /// The history's subject.
     pub kind: PlanKind,
@@ -39,7 +39,7 @@ pub struct Plan {
     pub chances: Chances,
     /// The steps, in chronological order.
     pub steps: Vec<Step>,
-    /// How many times faster than in the seed's plan the steps follow each other.
+    /// How many times faster the steps follow each other than in the seed's plan.
     pub speed: u32,
     /// The settings for order by subject; `None` in most histories.
     pub order: Option<Order>,

@@ -12,7 +12,7 @@ use simulation::{
 
 use crate::Options;
 
-/// Replays a history, and shrinks it if it breaks a promise and was replayed in full.
+/// Replays a history, and shrinks it if it breaks a promise and no part of it was left out.
 pub fn replay(seed: u64, options: &Options) -> ExitCode {
     let mut plan = Plan::draw(seed);
     if let Some(steps) = &options.steps {

@@ -25,8 +25,8 @@ pub fn start(log: Log, clock: TrueClock) -> DefaultGuard {
     subscriber::set_default(tracing_subscriber::registry().with(ServiceLog { log, clock }))
 }
 
-/// The span for the work in a sandbox, with which each line names the sandbox. If there is no readable log, the span
-/// costs nothing.
+/// The span for the work in a sandbox, so that each line names the sandbox. If there is no readable log, the span costs
+/// nothing.
 pub fn span(sandbox: &Sandbox) -> Span {
     tracing::info_span!(SANDBOX, who = %sandbox.actor())
 }

@@ -44,7 +44,7 @@ pub struct State {
     pub table: Table,
     /// The partitions that refuse all requests, each with the end of this period in milliseconds.
     pub throttled: BTreeMap<String, u64>,
-    /// The periods in which a partition refused all requests, in milliseconds.
+    /// The periods when a partition refused all requests, in milliseconds.
     pub throttles: Vec<(String, u64, u64)>,
     /// In a history with trouble for only one tenant, the probability that a request to this tenant's partitions is
     /// throttled, in parts per 10 000.

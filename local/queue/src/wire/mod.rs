@@ -29,7 +29,7 @@ use requests::{
 };
 
 const JSON: HeaderValue = HeaderValue::from_static("application/x-amz-json-1.0");
-/// The header that carries the older query protocol's error codes, by which SDKs distinguish errors.
+/// The header with the older query protocol's error code, which SDKs use to distinguish errors.
 const QUERY_ERROR: HeaderName = HeaderName::from_static("x-amzn-query-error");
 
 impl Queues {

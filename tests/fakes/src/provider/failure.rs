@@ -154,7 +154,7 @@ pub enum Fate {
 }
 
 impl Fate {
-    /// Reads the fate with which a code begins.
+    /// Reads the fate at the beginning of a code.
     pub(crate) fn of(text: &str) -> Option<Self> {
         match text {
             "ok" => return Some(Self::Fine),

@@ -41,6 +41,6 @@ pub struct Entry {
     pub account: Option<String>,
     /// The outcome of the request.
     pub outcome: RequestOutcome,
-    /// When the request had arrived completely.
+    /// When the complete request had been received.
     pub at: Instant,
 }

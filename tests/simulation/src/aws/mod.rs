@@ -121,8 +121,8 @@ impl HttpConnector for Wire {
 }
 
 impl Wire {
-    /// Seeds the thread's generator, from which the SDK draws the jitter of a backoff when a call or a timeout ends. If
-    /// a log enables the SDK's spans, the SDK also draws a number for each span, on which a history must not depend.
+    /// Seeds the thread's generator, which the SDK uses for the jitter of a backoff when a call or a timeout ends. If a
+    /// log enables the SDK's spans, the SDK also draws a number for each span; a history must not depend on that.
     fn seed_jitter(&self) {
         fastrand::seed(self.world.draws.hash(&("jitter", self.world.clock.millis(), self.sandbox.id)));
     }

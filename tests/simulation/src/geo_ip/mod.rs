@@ -15,7 +15,7 @@ pub use provider_wires::ProviderWires;
 use crate::{aws::bucket::Bucket, sandbox::Sandbox, world::World};
 use provider::Provider;
 
-/// The name of the deployment, with which all keys begin.
+/// The name of the deployment, which all keys begin with.
 pub const ENVIRONMENT: &str = "simulation";
 /// The editions, each from a different kind of source: a file with a separate checksum, MaxMind, and a file without a
 /// checksum.

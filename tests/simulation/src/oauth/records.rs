@@ -42,7 +42,7 @@ pub struct Token {
     pub tenant: usize,
     /// The client identifier of the application.
     pub client: String,
-    /// The identifier of the secret with which the token was obtained.
+    /// The identifier of the secret that was used to get the token.
     pub credential: String,
     /// The token's identifier.
     pub id: String,

@@ -1,4 +1,4 @@
-//! The plan of a history in which only one tenant has trouble: nothing may delay the other tenant's deliveries.
+//! The plan of a history where only one tenant has trouble: nothing may delay the other tenant's deliveries.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! The plan of a history with pull webhooks: a mixed history in which readers read the feeds.
+//! The plan of a history with pull webhooks: a mixed history whose feeds have readers.
 
 use std::time::Duration;
 

@@ -78,7 +78,7 @@ fn recorded<'a>(facts: &'a Facts<'_>) -> BTreeMap<&'a str, Count> {
 }
 
 /// The attempts in each webhook's statistics, over all hours. Single hours cannot be compared, since an attempt belongs
-/// to the hour in which it was counted.
+/// to the hour when it was counted.
 fn shown<'a>(facts: &'a Facts<'_>) -> BTreeMap<&'a str, Count> {
     let mut counts: BTreeMap<_, Count> = BTreeMap::new();
     for ((_, sort), hour) in facts.state.table.items() {
@@ -90,7 +90,7 @@ fn shown<'a>(facts: &'a Facts<'_>) -> BTreeMap<&'a str, Count> {
     counts
 }
 
-/// The way in which a webhook's stored health contradicts its deliveries' histories.
+/// How a webhook's stored health contradicts its deliveries' histories.
 fn wrong_health(facts: &Facts<'_>, id: &str, health: &Item, is_excused: bool) -> Option<String> {
     // Attempts that send an operational event do not change the health.
     let is_operational = |delivery: &&DeliveryFacts<'_>| {

@@ -162,7 +162,7 @@ fn lost(
     Some(format!("its answer was complete, and invocation {} had no interruption", issue.invocation))
 }
 
-/// The fault of a connection at the end, if any.
+/// The fault in a connection's final state, if any.
 fn wrong(state: &State, Stored { item, .. }: &Stored<'_>, now: u64) -> Option<String> {
     let (item, tokens) = item.as_ref()?;
     let lease = super::facts::millis(text(item, "leaseUntil"));

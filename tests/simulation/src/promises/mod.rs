@@ -26,7 +26,7 @@ use facts::Facts;
 pub enum Promise {
     /// Every acknowledged event reaches every webhook that subscribes to it, or its delivery is final with a reason.
     Delivered,
-    /// Everything open has a due time at which the sweep finds it.
+    /// Everything open has a due time that lets the sweep find it.
     Swept,
     /// The history contains every request that an endpoint received, except one for each death.
     Recorded,

@@ -91,7 +91,7 @@ fn check_wakes(facts: &Facts<'_>, note: &mut impl FnMut(Promise, String)) {
     }
 }
 
-/// A delivery's versions, each with the times at which it became current and was replaced, in milliseconds.
+/// A delivery's versions, each with the times in milliseconds when it became current and when it was replaced.
 fn states<'a>(delivery: &'a DeliveryFacts<'_>) -> impl Iterator<Item = (u64, u64, &'a Item)> {
     let ends = delivery.versions.iter().skip(1).map(|version| version.at).chain([u64::MAX]);
     let states = delivery.versions.iter().zip(ends);
@@ -106,7 +106,7 @@ pub fn held(state: &State) -> usize {
     held.map(|version| &version.key).collect::<BTreeSet<_>>().len()
 }
 
-/// The events of each entity and subject, in the order of writing. Test events have no order.
+/// The events of each entity and subject, in the order in which they were written. Test events have no order.
 fn lines<'a>(facts: &Facts<'a>, records: &Records) -> BTreeMap<(&'a str, &'a str), Vec<Accepted<'a>>> {
     let began = began(records);
     let mut lines: BTreeMap<_, Vec<Accepted<'a>>> = BTreeMap::new();
@@ -192,7 +192,7 @@ fn final_at(delivery: &DeliveryFacts<'_>, erased: &BTreeMap<&str, u64>) -> u64 {
     finals(delivery).next().into_iter().chain(without_head).min().unwrap_or(u64::MAX)
 }
 
-/// The times of the versions in which a delivery was final.
+/// The times of the versions that show a delivery as final.
 fn finals<'a>(delivery: &'a DeliveryFacts<'_>) -> impl Iterator<Item = u64> + 'a {
     let finals = delivery.versions.iter().filter(|version| {
         let head = version.item.as_deref();

@@ -8,7 +8,7 @@ use super::{
 use crate::readers::{HandedOut, ReaderAnswer, Readers};
 
 /// How long before the end of its visibility timeout a delivery may be claimed again: the difference between two
-/// clocks, and the second by which a message may come early.
+/// clocks, plus the second that a message may come early.
 const EARLY: u64 = SKEW + 1_000;
 
 /// Checks all deliveries that readers received, and all their answers.
@@ -66,7 +66,7 @@ fn disobeyed(facts: &Facts<'_>, delivery: &DeliveryFacts<'_>, held: &HandedOut) 
     (!allowed).then(|| format!("its webhook was {states:?} since 1.3 s before the claim"))
 }
 
-/// The way in which an answer contradicts the history or the promises to its reader.
+/// How an answer contradicts the history or the promises to its reader.
 fn unkept(
     held: &HandedOut,
     answer: &ReaderAnswer,

@@ -45,7 +45,7 @@ pub(super) fn is_replayed(delivery: &DeliveryFacts<'_>) -> bool {
     first.is_some_and(|head| head.get("outOfTurn").is_some() && text(head, "askedAt").is_empty())
 }
 
-/// Each event's versions, with the times at which they were written.
+/// Each event's versions, with the times when they were written.
 fn events<'a>(facts: &Facts<'a>) -> BTreeMap<&'a str, Vec<(u64, &'a Item)>> {
     let mut events: BTreeMap<_, Vec<_>> = BTreeMap::new();
     for Version { key: (partition, event), item, at, .. } in facts.state.table.versions() {
@@ -95,7 +95,7 @@ fn missing(facts: &Facts<'_>, events: &BTreeMap<&str, Vec<(u64, &Item)>>, reques
     missing
 }
 
-/// The time after this request at which the webhook's last replay job was removed.
+/// When the webhook's last replay job after this request was removed.
 fn ended(facts: &Facts<'_>, webhook: &str, request: &Request) -> u64 {
     let mut versions = facts.state.table.versions().iter().rev();
     let removed = versions.find(|version| {

@@ -10,8 +10,8 @@ use crate::{aws::table::Item, endpoints::SeenRequest};
 
 /// The maximum difference between two clocks, plus a few milliseconds for the transfer.
 pub(super) const SKEW: u64 = 1_100;
-/// How long a lease protects an exchange, counted from the request. The lease lasts 45 s, of which the claim and the
-/// reads before the request may take 8 s.
+/// How long a lease protects an exchange, counted from the request. The lease lasts 45 s; the claim and the reads
+/// before the request may take 8 s of them.
 pub(super) const PROTECTED: u64 = 30_000;
 /// The length of a lease.
 const LEASE: u64 = 45_000;

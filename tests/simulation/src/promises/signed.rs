@@ -90,7 +90,7 @@ fn fault(facts: &Facts<'_>, known: &Known<'_>, seen: &SeenRequest) -> Option<Str
         .then(|| "is not signed by the secret of the last rotation, which was acknowledged before".to_owned())
 }
 
-/// When a request's delivery was claimed, or the earliest time at which it could have been.
+/// When a request's delivery was claimed, or the earliest time when it could have been.
 fn claimed(facts: &Facts<'_>, seen: &SeenRequest) -> u64 {
     let deliveries =
         facts.deliveries.values().filter(|delivery| delivery.seen.iter().any(|other| std::ptr::eq(*other, seen)));

@@ -42,7 +42,7 @@ pub struct Played {
 /// A permission that a person gave.
 #[derive(Debug)]
 pub struct Grant {
-    /// The provider at which it was given.
+    /// The provider where it was given.
     pub provider: Provider,
     /// The tenant that requested the permission.
     pub tenant: usize,
@@ -54,7 +54,7 @@ pub struct Grant {
     pub code: String,
     /// When the permission was revoked, in milliseconds.
     pub revoked: Option<u64>,
-    /// All tokens issued, of which only the last are valid.
+    /// All tokens issued; only the last ones are valid.
     pub issues: Vec<Issue>,
 }
 

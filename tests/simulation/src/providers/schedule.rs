@@ -10,8 +10,7 @@ use crate::{cloud::Cloud, sandbox::Function};
 const INTERVAL: Duration = Duration::from_secs(60);
 
 impl Cloud {
-    /// Refreshes in every minute in which a connection is due. Lambda does not retry this schedule's failed
-    /// invocations.
+    /// Refreshes in every minute when a connection is due. Lambda does not retry this schedule's failed invocations.
     pub async fn refresh_on_schedule(self: Arc<Self>) {
         loop {
             let minute = INTERVAL.as_millis() as i64;

@@ -109,8 +109,8 @@ impl fmt::Display for Decimal {
     }
 }
 
-/// Whether a string is a small whole number in the format in which DynamoDB returns it. Nearly all numbers are in this
-/// format.
+/// Whether a string is a small whole number formatted as DynamoDB formats numbers. Nearly all numbers are formatted
+/// like this.
 pub(super) fn is_plain(text: &str) -> bool {
     let digits = text.strip_prefix('-').unwrap_or(text);
     let is_small = (1..=18).contains(&digits.len()) && digits.bytes().all(|digit| digit.is_ascii_digit());

@@ -58,7 +58,7 @@ impl Refusal {
         Self::of("ThrottlingException", Fault::Throttled.message())
     }
 
-    /// The error for a batch in which no item could be read.
+    /// The error for a batch if no item could be read.
     /// <https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_BatchGetItem.html>
     pub(super) fn nothing_read() -> Self {
         Self::of("ProvisionedThroughputExceededException", Fault::Throttled.message())

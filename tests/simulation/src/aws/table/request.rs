@@ -8,7 +8,7 @@ use super::{
     refusal::{Checked, Invalid},
 };
 
-/// A request, or a part of one, in which all members are known.
+/// A request, or a part of one, whose members are all known.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Request<'a>(pub &'a Map<String, Value>);
 

@@ -89,7 +89,7 @@ impl Schema {
             .into()
     }
 
-    /// An item from a request in the form in which the table stores it, with its key.
+    /// An item from a request, as the table stores it, with its key.
     pub(super) fn whole_item(&self, members: &Map<String, Value>) -> Checked<(ItemKey, Item)> {
         Ok((self.key_of(|name| members.get(name))?, stored_item(members)?))
     }

@@ -25,7 +25,7 @@ pub(super) struct Store {
     pub rows: BTreeMap<ItemKey, Row>,
     /// The items that may be in each index, by partition: those with a kept version that has these keys.
     pub candidates: Vec<BTreeMap<String, BTreeSet<(String, ItemKey)>>>,
-    /// The items with an outdated copy, ordered by the time at which all copies will have the latest version.
+    /// The items with an outdated copy, ordered by when all copies will have the latest version.
     unsettled: BTreeSet<(u64, ItemKey)>,
     pub log: Vec<Version>,
 }

@@ -50,7 +50,7 @@ pub(super) fn touched(operation: &str, request: &Value) -> (String, Vec<ItemKey>
         _ => {}
     }
     let mut labels: Vec<_> = parts.iter().map(|(verb, key)| format!("{verb}{}", kind(key))).collect();
-    // A batch has no particular order; a transaction has the order in which the code lists its parts.
+    // A batch has no particular order; in a transaction, the order is that of the code.
     if operation.starts_with("Batch") {
         labels.sort_unstable();
         labels.dedup();
@@ -84,7 +84,7 @@ fn key(members: &Value) -> ItemKey {
     (part(PARTITION), part(SORT))
 }
 
-/// The kind of an item: the prefix of its partition key, and the letters with which its sort key begins.
+/// The kind of an item: the prefix of its partition key, and the letters at the beginning of its sort key.
 fn kind((partition, sort): &ItemKey) -> String {
     let partition = partition.split('#').next().unwrap_or_default();
     let sort = sort.split(|sign: char| sign == '#' || sign.is_ascii_digit()).next().unwrap_or_default();

@@ -40,8 +40,7 @@ fn typed(value: &Value) -> Checked<(&str, &Value)> {
     }
 }
 
-/// A value in the form in which the table stores it. As in DynamoDB, numbers become decimals without superfluous
-/// digits.
+/// A value, as the table stores it. As in DynamoDB, numbers become decimals without superfluous digits.
 pub(super) fn stored(value: &Value) -> Checked<Value> {
     stored_at(value, 0)
 }
@@ -71,7 +70,7 @@ fn stored_at(value: &Value, level: u32) -> Checked<Value> {
     }
 }
 
-/// An item in the form in which the table stores it.
+/// An item, as the table stores it.
 pub(super) fn stored_item(members: &Map<String, Value>) -> Checked<Item> {
     members.iter().map(|(name, value)| Ok((name.as_str().into(), Arc::new(stored(value)?)))).collect()
 }
@@ -207,7 +206,7 @@ impl Path<'_> {
         found.ok_or_else(wrong_path)
     }
 
-    /// The list position at which this path ends.
+    /// The list position where this path ends.
     pub fn position(&self) -> Option<usize> {
         match self.steps.last() {
             Some(Step::Element(position)) => Some(*position),

@@ -41,7 +41,7 @@ impl Both {
         Self { played: table(), database, differences: Vec::new() }
     }
 
-    /// The response of both tables, without the parts in which they may differ.
+    /// The response of both tables, without the parts that may differ.
     pub fn answer(&mut self, operation: &str, request: &Value) -> Value {
         let played = self.played.call(operation, request, 1, &mut Given::default());
         let played = plain(operation, played.map_err(|Refusal { body, .. }| body));

@@ -41,7 +41,7 @@ pub(super) struct Given {
     /// The partition that is throttled, in the table or in the index with this name.
     pub throttled: Option<(&'static str, Option<&'static str>)>,
     pub conflict: Option<&'static str>,
-    /// The positions at which something is left out, counted over all calls.
+    /// The positions where something is left out, counted over all calls.
     pub left_out: Vec<usize>,
     pub replica_lag: u64,
     pub index_lag: u64,
@@ -88,7 +88,7 @@ pub(super) fn item(plain: Value) -> Value {
     Value::Object(members.map(|(name, plain)| (name.clone(), value(plain))).collect())
 }
 
-/// A request with a table name, in which maps of plain values become maps of attribute values.
+/// A request with a table name; maps of plain values become maps of attribute values.
 pub(super) fn request(mut members: Value) -> Value {
     for (name, member) in members.as_object_mut().into_iter().flatten() {
         if ["Key", "Item", "ExpressionAttributeValues", "ExclusiveStartKey"].contains(&name.as_str()) {
