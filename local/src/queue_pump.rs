@@ -40,7 +40,7 @@ use crate::{
 const WAIT: Duration = Duration::from_secs(20);
 /// The maximum number of messages that an SQS receive returns.
 const RECEIVED_AT_ONCE: usize = 10;
-/// The maximum time for which the pump gathers messages while all processors are busy.
+/// The longest that the pump gathers messages while all processors are busy.
 const GATHERING: Duration = Duration::from_millis(10);
 
 /// How many of a queue's invocations may work at once per processor.

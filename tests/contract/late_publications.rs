@@ -13,7 +13,7 @@ use tokio::time::sleep;
 
 use crate::harness::{Agent, Behaviour, Bus, DueAttempt, Entity, Gate, Receiver, Settings, Suite, announced};
 
-/// The age that makes publishing late, plus a margin.
+/// The age at which publishing counts as late, plus a margin.
 const LATE: Duration = Duration::from_secs(11);
 /// How long an exchange is delayed, so that it is still running when a late repeated request arrives. The service waits
 /// 15 s for its response.

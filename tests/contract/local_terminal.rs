@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::harness::{Behaviour, Bundle, Entity, LONG, Receiver, Settings, Suite, until};
 
-/// The audit trail's lines that functions have written.
+/// The lines that functions have written to the audit trail.
 fn trail(bundle: &Bundle) -> Vec<Value> {
     let logs = fs::read_dir(bundle.data().join("logs")).expect("it is a folder").flatten();
     let texts = logs.map(|log| fs::read_to_string(log.path()).expect("a log is text"));

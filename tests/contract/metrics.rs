@@ -150,7 +150,7 @@ async fn a_tool_that_the_service_fails_is_counted_like_an_answer(suite: Arc<Suit
     agent.unavailable("create_webhook", webhook).await;
     let counted = until("the failure is counted", LONG, async || {
         let lines = lines(&bundle, "mcp");
-        // The audit trail's lines are also metrics.
+        // Lines in the audit trail are also metrics.
         (!values(&lines, "ServerErrors").is_empty()).then_some(lines)
     })
     .await;

@@ -192,7 +192,7 @@ async fn a_delivery_that_fails_for_good_is_announced(suite: Arc<Suite>) {
     assert_eq!(receiver.received("/listener").len(), 1);
 }
 
-/// The number of attempts of a delivery that has used up its schedule. If the machine stalls for as long as a claim
+/// The number of attempts for a delivery that has used up its schedule. If the machine stalls for as long as a claim
 /// lasts, there is an interrupted attempt as well.
 fn completed(delivery: &Value) -> usize {
     let attempts = delivery["attempts"].as_array().expect("openapi.yaml says so");

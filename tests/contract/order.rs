@@ -170,7 +170,7 @@ async fn a_delivery_waits_for_all_before_it_when_one_between_is_cancelled_or_era
             entity.post(&format!("/webhook/delivery/{second}/cancel")).expect(200).await;
         }
         until_held_by(&entity, &third, &first).await;
-        // Cancel a second delivery in a row that the first one holds up.
+        // Cancelling the third delivery as well makes the fourth one wait for the first.
         entity.post(&format!("/webhook/delivery/{third}/cancel")).expect(200).await;
         until_held_by(&entity, &fourth, &first).await;
         without_looks(&suite.table(), &fourth).await;

@@ -38,7 +38,7 @@ async fn a_page_shows_an_example_and_leads_to_the_operations_and_back(suite: Arc
         let page = suite.api.get(format!("/problems/{kind}")).expect(200).await.text();
         let (words, rest) = page.split_once("<pre><code>").expect("an example");
         let (example, links) = rest.split_once("</code></pre>").expect("it ends");
-        // The example equals the Problem that is sent, including the backticks in its sentences.
+        // The example is identical to the Problem that the service sends, including the backticks.
         assert!(!words.contains('`') && !links.contains('`') && !page.contains("waypost.example"), "{page}");
         let example = example.replace("&quot;", "\"").replace("&#39;", "'").replace("&lt;", "<");
         let example: Value =

@@ -548,7 +548,7 @@ async fn missing_and_disabled_webhooks_are_not_recovered(suite: Arc<Suite>) {
         let call = entity.post(&format!("/webhook/{id}/recover")).json(&range);
         call.refused(404, "webhook-not-found").await;
     }
-    // The path is that of a delivery, which has no POST.
+    // This is the path of a delivery, which does not support POST.
     entity.post("/webhook/delivery/recover").json(&range).refused(405, "method-not-allowed").await;
     entity.changed(&hook.id, json!({ "enabled": false })).await;
     recovery(&entity, &hook, &range).refused(409, "webhook-disabled").await;

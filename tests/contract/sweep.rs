@@ -37,7 +37,7 @@ pub async fn sweep(setup: &Interposed) {
 
 /// Waits until an event is old enough for the sweep to open its deliveries.
 pub async fn until_opens(delivery: &Value) {
-    /// The age of deliveries when the sweep opens them, plus a second, since the time is in whole seconds.
+    /// The age at which the sweep opens deliveries, plus a second, since the time is in whole seconds.
     const OPENS_AFTER: i64 = 21;
     let created = time(&delivery["createdDate"]).as_second();
     until("the event is old enough", LONG, async || (now() > created + OPENS_AFTER).then_some(())).await;

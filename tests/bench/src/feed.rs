@@ -159,7 +159,7 @@ impl<'a> Bench<'a> {
         Ok(Draining { time: began.elapsed(), reading })
     }
 
-    /// Measures reading one delivery from feeds with none, one and many.
+    /// Measures reads of one delivery from feeds that contain none, one and many.
     async fn single_reads(&self) -> Result<[(usize, Times); 3], Box<dyn Error>> {
         let entity = "feed-single-reads";
         let feed = self.bundle.feed(entity).await?;

@@ -1,5 +1,5 @@
-//! Listing a quiet webhook's deliveries behind fresh events to another of its entity's webhooks. The sweep has not
-//! examined the events yet, so their deliveries may be missing from the index, and a list must read them.
+//! Listing a quiet webhook's deliveries, which are older than fresh events for another webhook of its entity. The sweep
+//! has not examined the events yet, so their deliveries may be missing from the index, and a list must read them.
 
 use std::{
     error::Error,

@@ -11,7 +11,7 @@ use crate::harness::{AwsCall, Behaviour, Interposer, LONG, Moment, Table, announ
 
 /// The time after which the sweep no longer examines the first events.
 const SWEPT: Duration = Duration::from_secs(22);
-/// The age that makes publishing late, plus a margin.
+/// The age at which publishing counts as late, plus a margin.
 const LATE: Duration = Duration::from_secs(11);
 
 /// Tests each crash point in turn.
@@ -42,7 +42,7 @@ fn key(scene: &Scene) -> impl Fn(&AwsCall) -> bool + Send + Sync + 'static + use
     move |call| writes(call, &key, "")
 }
 
-/// Matches the announcement of the deliveries that a scene's event has.
+/// Matches the announcement of a scene's deliveries.
 fn announcement(scene: &Scene) -> impl Fn(&AwsCall) -> bool + Send + Sync + 'static + use<> {
     let webhook = scene.hooks[0].id.clone();
     move |call| announced(call).iter().any(|due| due.webhook == webhook)

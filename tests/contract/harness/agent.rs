@@ -82,7 +82,7 @@ impl Agent {
         json!({ "name": tool, "arguments": arguments })
     }
 
-    /// Calls a tool, again if its Problem is a 503, as `Call::answered` does.
+    /// Calls a tool, and repeats the call if its Problem is a 503, as `Call::answered` does.
     async fn called(&self, tool: &str, arguments: Value) -> Value {
         let began = Instant::now();
         loop {

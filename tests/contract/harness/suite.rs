@@ -48,7 +48,7 @@ pub struct Suite {
 /// The number of tests that run concurrently: far more than there are processors, since tests mostly wait, but no more
 /// than the shared bundle can serve in time on a busy machine.
 const TURNS: usize = 24;
-/// The maximum response time for the service to handle another test.
+/// The maximum response time at which another test may start.
 const IN_TIME: Duration = Duration::from_secs(2);
 /// How often a test is delayed by a second because the service is slow. Other processes may also slow the service down.
 const MOST_DELAYS: usize = 5;

@@ -6,7 +6,7 @@ use serde_json::Value;
 const ALPHABET: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";
 /// The number of partitions for events.
 pub const SHARDS: u8 = 16;
-/// The number of characters at the end of an identifier that number the deliveries of an event.
+/// How many characters at the end of an identifier distinguish an event's deliveries.
 const ORDINAL: usize = 2;
 
 /// The identifier for an event from this moment, in milliseconds since 1970. The number distinguishes events from the

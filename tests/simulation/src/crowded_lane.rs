@@ -18,8 +18,8 @@ use crate::{
     world::World,
 };
 
-/// The event's ages, in seconds, when the test sweeps. The service opens deliveries at 20 and at 160 seconds; clocks
-/// differ by one.
+/// The ages of the event, in seconds, at which the test sweeps. The service opens deliveries at 20 and at 160 seconds;
+/// clocks differ by one.
 const SWEEPS: [u64; 4] = [10, 25, 155, 165];
 /// The number of messages that makes a lane crowded.
 const CROWDED_FROM: usize = 250;

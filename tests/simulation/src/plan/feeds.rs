@@ -74,8 +74,8 @@ fn late_readers(plan: &Plan, webhooks: &[Slot], rng: &mut Rng) -> Vec<(Duration,
     readers
 }
 
-/// Readers soon after this time: one, or several concurrently, and often a later one for deliveries that are visible
-/// again.
+/// Readers soon after this time: one, or several concurrently, and often a later one for deliveries that have become
+/// visible again.
 fn readers(slot: Slot, from: Duration, rng: &mut Rng) -> Vec<(Duration, Action)> {
     let at = from + Duration::from_secs_f64(8.0 * rng.f64().powi(2));
     let mut readers = vec![(at, Action::Read(slot, Reading::draw(rng)))];

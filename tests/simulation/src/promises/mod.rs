@@ -54,7 +54,7 @@ pub enum Promise {
     NoPanic,
     /// The service sends only requests that AWS accepts as valid.
     Valid,
-    /// A state is exchanged once, and the stored tokens of a connection are its last ones.
+    /// A state is exchanged once, and a connection's stored tokens are the last ones issued.
     ExchangedOnce,
     /// After a minute, an ended token is refused everywhere; where credentials are created, it is refused immediately.
     Revoked,

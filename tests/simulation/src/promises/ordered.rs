@@ -132,7 +132,7 @@ fn publisher(request: &Request) -> Option<usize> {
     }
 }
 
-/// When the publish request of each acknowledged event started. Several requests may have used the same key.
+/// When each acknowledged event's publish request started. Several requests may have used the same key.
 fn began(records: &Records) -> BTreeMap<&str, u64> {
     let mut began: BTreeMap<_, u64> = BTreeMap::new();
     for request in &records.requests {
