@@ -60,7 +60,6 @@ pub struct Callers {
     clock: SharedClock,
 }
 
-/// A caller with credentials.
 struct Caller {
     /// The function's name; `None` for the operator.
     function: Option<String>,
@@ -214,7 +213,6 @@ mod tests {
 
     use super::*;
 
-    /// The verdict on a request with these headers.
     fn said(headers: &[(&str, &str)]) -> Result<(), Refusal> {
         let mut map = HeaderMap::new();
         map.insert(HOST, "127.0.0.2:4566".parse().expect("a value"));

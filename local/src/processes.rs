@@ -314,7 +314,6 @@ mod tests {
     /// Longer than any machine needs for a test.
     const LONG: Duration = Duration::from_secs(300);
 
-    /// A supervised shell that runs this script.
     fn supervised(script: &'static str) -> Fixture {
         let logs = tempfile::tempdir().expect("a temporary folder");
         let group = ProcessGroup::start(logs.path().to_owned()).expect("a shell starts");

@@ -314,7 +314,6 @@ impl<'a> Start<'a> {
         write_private(&self.data.function_variables(), json!(environments).to_string().as_bytes())
     }
 
-    /// Starts the gateway.
     fn open_gateway(&self, listener: TcpListener, invoker: &Invoker) -> RunningGateway {
         let (close, closed) = oneshot::channel::<()>();
         let base_url = self.base_url.clone();

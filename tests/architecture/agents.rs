@@ -69,7 +69,6 @@ impl Contract {
         whole.into()
     }
 
-    /// An operation, with its path's parameters.
     fn operation(&self, id: &str) -> (Vec<Value>, &Value) {
         let paths = self.0["paths"].as_object().expect("paths").values();
         let mut all = paths.flat_map(|path| path.as_object().expect("operations").values().map(move |one| (path, one)));

@@ -27,7 +27,6 @@ struct Contents {
     everything_of: Vec<Module>,
 }
 
-/// A reader of one file.
 struct Reader<'a> {
     module: &'a Module,
     contents: Contents,

@@ -157,7 +157,6 @@ impl Desk {
         String::from_utf8(output.stderr).expect("text")
     }
 
-    /// The recorded calls, in order.
     fn calls(&self) -> Vec<String> {
         self.read("calls").lines().map(str::to_owned).collect()
     }
@@ -428,7 +427,6 @@ fn choose_table(desk: &Desk) {
     desk.write("samconfig-staging.yaml", chosen);
 }
 
-/// The tags on one of this environment's tables.
 fn tags(environment: &str) -> Value {
     json!({ "Tags": [{ "Key": "waypost:environment", "Value": environment }] })
 }

@@ -31,7 +31,6 @@ fn crates() -> Vec<PathBuf> {
         .collect()
 }
 
-/// The project's documents, with their contents.
 fn documents() -> Vec<(PathBuf, String)> {
     let readmes = crates().into_iter().chain([root(), root().join("tests")]).map(|folder| folder.join("README.md"));
     let documents = entries(&root().join("docs"))

@@ -14,7 +14,6 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
 }
 
-/// A refused phrase.
 struct Phrase {
     /// The phrase's words, in lower case.
     words: Vec<String>,

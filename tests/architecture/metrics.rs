@@ -77,7 +77,6 @@ fn dimensions(of: &Value) -> BTreeSet<String> {
     dimensions.map(|dimension| dimension["Name"].as_str().expect("a text").to_owned()).collect()
 }
 
-/// The text of a member, including any references.
 fn text_of(value: &Value, member: &str) -> String {
     let text = value[member].as_str().or(value[member]["Fn::Sub"].as_str());
     text.unwrap_or_else(|| panic!("no {member}: {value}")).to_owned()
@@ -127,7 +126,6 @@ fn of_line(line: &Value) -> Reference {
     }
 }
 
-/// The metrics in the dashboard, which is JSON with references.
 fn of_dashboard() -> Vec<Reference> {
     let dashboards = resources("AWS::CloudWatch::Dashboard");
     let body = dashboards["Dashboard"]["DashboardBody"]["Fn::Sub"].as_str().expect("a text with references");

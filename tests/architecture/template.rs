@@ -20,7 +20,6 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
 }
 
-/// The template as JSON.
 fn template() -> Value {
     let text = fs::read_to_string(root().join("template.yaml")).expect("the project has a template.yaml");
     template::yaml_to_json(&text).expect("template.yaml is YAML")

@@ -33,7 +33,6 @@ cases![
     a_rotation_needs_a_function: "ministack makes a copy of the value the current version, and calls no function",
 ];
 
-/// The error code of a refused call.
 fn code<T: std::fmt::Debug, E: ProvideErrorMetadata, R>(outcome: Result<T, SdkError<E, R>>) -> String {
     match outcome {
         Err(SdkError::ServiceError(refused)) => refused.err().code().unwrap_or_default().to_owned(),
@@ -42,7 +41,6 @@ fn code<T: std::fmt::Debug, E: ProvideErrorMetadata, R>(outcome: Result<T, SdkEr
     }
 }
 
-/// Creates a secret with this value; returns its name.
 async fn secret(side: &Side, client: &Client, value: &str) -> String {
     let name = side.unique("secret");
     client.create_secret().name(&name).secret_string(value).send().await.expect("a new name");
@@ -58,7 +56,6 @@ async fn labelled(client: &Client, name: &str, label: &str) -> Option<String> {
     got.ok().and_then(|got| got.secret_string)
 }
 
-/// Puts a version with this label; returns its id.
 async fn put(client: &Client, name: &str, value: &str, label: &str) -> String {
     let id = uuid(&SystemRandom);
     let put = client.put_secret_value().secret_id(name).client_request_token(&id).secret_string(value);

@@ -49,7 +49,6 @@ impl Machine {
         Self { names, good, banned, port }
     }
 
-    /// The URL for a name.
     fn url(&self, name: &str) -> String {
         format!("http://{name}:{}/", self.port)
     }

@@ -35,7 +35,6 @@ async fn dns_rebinding_is_refused(suite: Arc<Suite>) {
     from("proxy.example").expect(200).await;
 }
 
-/// The value of a challenge's parameter.
 fn parameter<'a>(challenge: &'a str, name: &str) -> &'a str {
     let (_, rest) = challenge.split_once(&format!("{name}=\"")).unwrap_or_else(|| panic!("no {name}: {challenge}"));
     rest.split('"').next().unwrap_or_default()
@@ -79,13 +78,11 @@ async fn a_call_that_needs_more_scopes_names_them_all_by_http(suite: Arc<Suite>)
     result(&call("list_webhooks").bearer(&enough).expect(200).await);
 }
 
-/// A new application for a managing entity, with these scopes.
 async fn application(entity: &Entity, scopes: &[&str]) -> Value {
     let new = json!({ "name": "An agent", "scopes": scopes });
     entity.post("/application").json(&new).expect(201).await.json()
 }
 
-/// An application's token.
 async fn token_of(api: &Api, application: &Value, scope: &str) -> String {
     let [id, secret] = ["clientId", "clientSecret"].map(|member| application[member].as_str().expect("a text"));
     let grant = ("grant_type", "client_credentials");

@@ -13,12 +13,10 @@ use crate::{
     panel_sessions::{opened, renew},
 };
 
-/// An application with these scopes.
 async fn with_scopes(entity: &Entity, scopes: &[&str]) -> Made {
     made_with(entity, json!({ "name": "test", "scopes": scopes })).await
 }
 
-/// A change that the platform makes to an application.
 fn change(entity: &Entity, application: &Made, body: &Value) -> Call {
     entity.call("PATCH", &of(application, "")).json(body)
 }

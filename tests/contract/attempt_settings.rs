@@ -29,7 +29,6 @@ async fn published(entity: &Entity) -> Vec<Value> {
     published["deliveries"].as_array().expect("openapi.yaml says so").clone()
 }
 
-/// The identifier of the delivery to a webhook.
 fn delivery_to(deliveries: &[Value], hook: &Hook) -> String {
     let delivery = deliveries.iter().find(|delivery| delivery["webhookIdentifier"] == hook.id.as_str());
     delivery.expect("it subscribes to the event")["deliveryIdentifier"].as_str().expect("a text").to_owned()

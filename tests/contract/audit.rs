@@ -36,7 +36,6 @@ fn says(line: &Value, expected: &Value) {
     assert_eq!((&metrics["Namespace"], &metrics["Metrics"][0]["Name"]), (&json!("Waypost"), &json!("Audited")));
 }
 
-/// A token's claims.
 fn claims(token: &str) -> Value {
     use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
     let payload = token.split('.').nth(1).expect("three parts");

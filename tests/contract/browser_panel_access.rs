@@ -41,7 +41,6 @@ async fn pages(entity: &Entity, receiver: &Receiver) -> Vec<(String, &'static st
     ]
 }
 
-/// A browser with an open session.
 async fn inside(entity: &Entity) -> Browser {
     let browser = Browser::open().await;
     browser.go(&entity.panel_link(json!({})).await).await;

@@ -16,7 +16,6 @@ async fn hook(entity: &Entity, name: &str, address: &str) -> String {
     entity.hook_with(json!({ "name": name, "eventUrl": address, "eventList": ["booking.created"] })).await.id
 }
 
-/// Publishes a booking, and returns its deliveries.
 async fn published(entity: &Entity, booking: &str) -> Vec<String> {
     let data = json!({ "bookingIdentifier": booking });
     let published = entity.publish_of_type("booking.created", data).await.json();

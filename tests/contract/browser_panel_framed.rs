@@ -29,7 +29,6 @@ async fn hand_over(browser: &Browser, messages: u64, url: &str) {
     browser.enter_frame().await;
 }
 
-/// The browser's cookies: their names and partitions.
 async fn cookies(browser: &Browser) -> Vec<(Value, Value)> {
     let all = browser.command("Network.getAllCookies", json!({})).await;
     let all = all["cookies"].as_array().expect("a list").iter();

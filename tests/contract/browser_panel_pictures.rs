@@ -8,7 +8,6 @@ use serde_json::json;
 
 use crate::harness::{Behaviour, Browser, Entity, LONG, Receiver, Suite, free_port, until};
 
-/// A webhook with this name and address, for these types.
 async fn hook(entity: &Entity, name: &str, address: &str, types: &[&str]) -> String {
     entity.hook_with(json!({ "name": name, "eventUrl": address, "eventList": types })).await.id
 }

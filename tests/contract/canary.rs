@@ -15,7 +15,6 @@ use crate::{
 
 const PATH: &str = "/task/canary";
 
-/// The canary's secret.
 fn secret(bundle: &Bundle) -> Value {
     let text = fs::read_to_string(bundle.data().join("secrets/canary.json")).expect("each start makes it");
     serde_json::from_str(&text).expect("it is JSON")

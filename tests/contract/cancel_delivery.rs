@@ -14,7 +14,6 @@ use crate::{
     pauses::{is_put_off, paused_in},
 };
 
-/// A request to cancel a delivery.
 fn cancel(entity: &Entity, id: &str) -> Call {
     entity.post(&format!("/webhook/delivery/{id}/cancel"))
 }
@@ -29,7 +28,6 @@ async fn cancelled(entity: &Entity, id: &str) -> Value {
     cancelled
 }
 
-/// Resends a cancelled delivery.
 async fn resend(entity: &Entity, id: &str) {
     let resent = entity.post(&format!("/webhook/delivery/{id}/resend")).expect(202).await.json();
     assert!(resent["status"] == "pending" && resent.get("cancelReason").is_none(), "{resent:#}");

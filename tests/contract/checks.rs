@@ -237,7 +237,6 @@ fn request(api: &Api, forge: &Forge, case: &Case, breaches: &[Breach]) -> Call {
     call
 }
 
-/// The query parameters that openapi.yaml declares for an operation.
 fn query_parameters(suite: &Suite, case: &Case) -> Vec<String> {
     let found = suite.contract.operations().into_iter().find(|found| found.id == case.operation);
     let found = found.expect("every case is an operation of openapi.yaml");

@@ -83,7 +83,6 @@ impl Cli {
     }
 }
 
-/// A running `waypost listen`.
 struct Listening {
     child: Child,
     lines: Lines<BufReader<ChildStdout>>,

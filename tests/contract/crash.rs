@@ -19,7 +19,6 @@ use crate::{
     queue_chaos::for_bookings,
 };
 
-/// The number of concurrent clients.
 const CLIENTS: usize = 24;
 
 #[contract_test]

@@ -306,7 +306,6 @@ enum Kind {
     Script,
 }
 
-/// A running receiver.
 struct Running {
     child: Child,
     port: u16,
@@ -348,7 +347,6 @@ impl Running {
         memory_kilobytes(&process)
     }
 
-    /// Sends the start of a request.
     async fn begin(&self, start: &[u8]) -> TcpStream {
         let mut connection = TcpStream::connect(("127.0.0.1", self.port)).await.expect("it listens");
         connection.write_all(start).await.expect("a start is taken");

@@ -46,7 +46,6 @@ fn twice(object: &Value, name: &str, value: &Value) -> String {
     object.to_string().replacen('{', &format!(r#"{{"{name}":{value},"#), 1)
 }
 
-/// All forged tokens.
 fn forged(forge: &Forge, stranger: &Forge) -> Vec<Forged> {
     [
         of_another_form(forge),

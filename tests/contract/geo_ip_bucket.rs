@@ -18,7 +18,6 @@ use crate::harness::{
 
 const CITY: &str = "City";
 
-/// An object in the bucket.
 fn object(api: &Api, name: &str) -> String {
     format!("{}/geo-ip/local/{CITY}/{name}", api.env["S3_ENDPOINT"])
 }
@@ -32,7 +31,6 @@ async fn read(api: &Api, name: &str) -> Option<Vec<u8>> {
     Some(answer.error_for_status().expect("it is there").bytes().await.expect("a whole object").to_vec())
 }
 
-/// The pointer to the current releases.
 async fn pointer(api: &Api) -> Option<Value> {
     let pointer: Value = serde_json::from_slice(&read(api, "current.json").await?).expect("a pointer is JSON");
     for release in ["current", "previous"] {
@@ -108,7 +106,6 @@ async fn releases_are_published_and_rolled_back_in_a_bucket(suite: Arc<Suite>) {
     assert!(bundle.stop().await.success());
 }
 
-/// A database built at this hour on a day last week.
 fn built_at(hour: i64) -> Vec<u8> {
     const DAY: i64 = 24 * 60 * 60;
     let built = u64::try_from((now() / DAY - 7) * DAY + hour * 3600).expect("after 1970");

@@ -19,7 +19,6 @@ use crate::harness::{
 };
 
 const CITY: &str = "City";
-/// The function that performs the updates.
 const FUNCTION: &str = "geo-ip-update";
 
 /// A database of several megabytes.
@@ -55,7 +54,6 @@ impl World {
         self.store.join("local").join(CITY)
     }
 
-    /// The lock that an update takes to change the pointer.
     fn pointer_lock(&self) -> File {
         let lock = File::open(self.folder().join("current.json.lock")).expect("the first release created it");
         lock.lock().expect("the lock is free");

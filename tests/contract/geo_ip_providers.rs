@@ -56,7 +56,6 @@ fn path(edition: &str) -> String {
     format!("/files/{edition}.mmdb.gz")
 }
 
-/// An edition at one of this server's plain addresses.
 fn plain(edition: &str, server: &UpdateServer) -> Value {
     json!({ "edition": edition, "source": "url", "url": server.url(&path(edition)) })
 }
@@ -99,7 +98,6 @@ fn downloads(server: &UpdateServer, edition: &str) -> usize {
     server.received(&path).len()
 }
 
-/// Offers a valid first release for every edition.
 fn first_release(server: &UpdateServer) {
     for name in names() {
         let database = database(name, 8);

@@ -23,7 +23,6 @@ async fn until_health(entity: &Entity, hook: &Hook, health: &str) {
     .await;
 }
 
-/// The total number of attempts for these deliveries.
 async fn attempts(entity: &Entity, deliveries: &[String]) -> u64 {
     let mut made = 0;
     for id in deliveries {

@@ -204,7 +204,6 @@ async fn an_invalid_bus_event_is_rejected_with_the_reason_and_not_retried(suite:
         let violations: Value = serde_json::from_str(&rejected.attributes["violations"]).expect("JSON");
         assert_eq!(answer["rejected"]["violations"], violations);
     }
-    // This is the deepest nesting allowed.
     let deepest = with(kind, &owner, &nested(99), "");
     assert_eq!(deliveries(&bus.hand_over(Bus::event(&id(&entity, "deep"), &deepest)).await.expect("taken")).len(), 0);
 

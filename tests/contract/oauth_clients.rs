@@ -39,7 +39,6 @@ fn attempt(api: &Api, method: &str) -> Value {
     })
 }
 
-/// This attempt with one member changed.
 fn with(mut attempt: Value, member: &str, value: impl Into<Value>) -> Value {
     attempt[member] = value.into();
     attempt

@@ -310,7 +310,6 @@ fn reached<'a>(suite: &'a Suite, part: &str) -> BTreeSet<&'a str> {
     }
 }
 
-/// The schemas that these components contain.
 fn schemas_of<'a>(suite: &'a Suite, components: &BTreeSet<&str>) -> Vec<(String, &'a Value)> {
     let mut found = Vec::new();
     for reference in components.iter().filter(|reference| reference.starts_with("#/components/schemas/")) {

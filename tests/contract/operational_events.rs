@@ -100,7 +100,6 @@ async fn until_health(entity: &Entity, hook: &Hook, health: &str) {
     .await;
 }
 
-/// The data in an event about a failing webhook.
 fn announced(failing: &Hook, event: &Value) -> Value {
     assert_eq!(event["type"], "webhook.failing");
     let data = &event["data"];
@@ -272,7 +271,6 @@ async fn a_webhook_gone_twice_in_an_hour_is_disabled_twice_and_announced_once(su
     assert_eq!(receiver.received("/listener").len(), 1);
 }
 
-/// Causes an operational event by disabling another webhook.
 async fn disable_another(entity: &Entity, receiver: &Receiver) {
     let gone = receiver.on("/gone", [Behaviour::status(410)]);
     let gone = hook_for(entity, &gone, &["booking.created"]).await;

@@ -47,7 +47,6 @@ async fn all_applications_of_a_deployment_are_listed(suite: Arc<Suite>) {
     }
 }
 
-/// Publishes events, and waits until their deliveries are final.
 async fn publish(entity: &Entity, events: usize) {
     for _ in 0..events {
         let id = entity.publish(json!({})).await;

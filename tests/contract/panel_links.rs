@@ -33,7 +33,6 @@ pub async fn link(entity: &Entity, body: Value) -> MadeLink {
     MadeLink::of(&entity.post("/panel/link").once().json(&body).expect(201).await.json())
 }
 
-/// The identifiers of the listed links.
 async fn listed(entity: &Entity) -> Vec<String> {
     entity.panel_links().await.iter().map(|link| text(link, "id")).collect()
 }

@@ -79,7 +79,6 @@ async fn fill(table: &Table, entity: &Entity, hook: &Hook, delivery: &str, count
     parts.buffer_unordered(4).collect::<()>().await;
 }
 
-/// An entity with this many deliveries.
 async fn with_deliveries(suite: &Suite, receiver: &Receiver, count: i64) -> Entity {
     let entity = Entity::new(&suite.api, format!("with-{count}")).await;
     let hook = entity.hook(&receiver.on("/hook", [Behaviour::status(204)])).await;
@@ -113,7 +112,6 @@ async fn loaded(browser: &Browser, names: [&'static str; 2]) -> Vec<(&'static st
     names.into_iter().zip([time("firstPaint"), time("interactive")]).collect()
 }
 
-/// The median of each measurement.
 async fn medians(suite: &Suite, entity: &Entity) -> Vec<(&'static str, f64)> {
     let mut all: Vec<(&str, Vec<f64>)> = Vec::new();
     for _ in 0..TURNS {

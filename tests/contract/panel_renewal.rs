@@ -12,7 +12,6 @@ use crate::{
     panel_sessions::{cookie_of, open, opened, renew},
 };
 
-/// The path for renewing a link.
 fn renewal(link: &MadeLink) -> String {
     format!("/panel/link/{}/renew", link.id)
 }

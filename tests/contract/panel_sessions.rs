@@ -44,7 +44,6 @@ pub async fn opened(api: &Api, code: &str) -> Session {
     session_of(&open(api, code).expect(200).await)
 }
 
-/// A link and its session.
 async fn with_session(entity: &Entity) -> (MadeLink, Session) {
     let made = link(entity, json!({})).await;
     let session = opened(entity.api(), &made.code).await;
@@ -57,7 +56,6 @@ async fn is_active(api: &Api, token: &str) -> bool {
     asked.expect(200).await.json()["active"] == true
 }
 
-/// Changes the stored link.
 async fn changed(suite: &Suite, entity: &Entity, link: &MadeLink, change: impl FnOnce(&mut Value)) {
     let (table, pk): (Table, _) = (suite.table(), format!("PANEL#{}", entity.id));
     let mut item = table.item(&pk, &link.id).await.expect("the link is there");

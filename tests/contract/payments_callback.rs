@@ -10,7 +10,6 @@ use crate::harness::{
     ApiResponse, Application, Choice, Entity, LONG, Suite, Visit, hash_of, invalid_values, now, outcome_of, until,
 };
 
-/// The names and values in a query.
 type Query<'a> = &'a [(&'a str, &'a str)];
 
 /// The callback's path with these parameters, which are escaped.

@@ -14,12 +14,10 @@ use crate::harness::{
 /// A time in the past, in the table's format.
 const PAST: &str = "2026-01-01T00:00:00.000Z";
 
-/// The key of a connection in the table.
 fn key(entity: &Entity, provider: &str) -> (String, String) {
     (format!("ENT#{}", entity.id), format!("PAY#{provider}"))
 }
 
-/// Makes a connection due.
 async fn make_due(table: &Table, entity: &Entity, provider: &str) {
     let (pk, sk) = key(entity, provider);
     until("no function holds the connection", LONG, async || table.set(&pk, &sk, "dueAt", PAST).await.then_some(()))
@@ -34,7 +32,6 @@ async fn refreshes(suite: &Suite, account: &str, count: usize) -> Vec<RequestOut
     .await
 }
 
-/// Waits until the list shows the expected connection.
 async fn until_listed(entity: &Entity, provider: &str, what: &str, is_so: impl Fn(&Value) -> bool) -> Value {
     until(what, LONG, async || entity.connection(provider).await.filter(&is_so)).await
 }

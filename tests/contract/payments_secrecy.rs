@@ -9,7 +9,6 @@ use serde_json::Value;
 
 use crate::harness::{Bundle, Choice, LONG, PROVIDERS, Suite, query, until};
 
-/// All encodings of a secret.
 fn spellings(secret: &str) -> BTreeSet<String> {
     let escaped: String = form_urlencoded::byte_serialize(secret.as_bytes()).collect();
     let percent = percent_encoding::utf8_percent_encode(secret, percent_encoding::NON_ALPHANUMERIC).to_string();
@@ -20,12 +19,10 @@ fn spellings(secret: &str) -> BTreeSet<String> {
     [secret.to_owned(), escaped, percent, twice.trim_matches('"').to_owned(), json, base64].into()
 }
 
-/// The value of a browser cookie.
 fn value(cookie: &str) -> String {
     cookie.split_once('=').map_or("", |(_, value)| value).to_owned()
 }
 
-/// Every file in a folder and its subfolders.
 fn files(folder: &std::path::Path) -> Vec<std::path::PathBuf> {
     let entries = fs::read_dir(folder).expect("it is a folder").flatten().map(|entry| entry.path());
     entries.flat_map(|path| if path.is_dir() { files(&path) } else { vec![path] }).collect()

@@ -264,7 +264,6 @@ async fn an_unpaired_surrogate_is_refused_with_its_pointer(suite: Arc<Suite>) {
     assert_eq!(invalid_values(&refused(&entity, name).await), ["body"]);
 }
 
-/// The Problem returned when a body is refused.
 async fn refused(entity: &Entity, body: &str) -> Value {
     let call = entity.post("/webhook/event").body("application/json", body.to_owned());
     call.refused(400, "invalid-request").await

@@ -21,13 +21,11 @@ async fn integration(entity: &Entity, may_publish: Option<bool>) -> Made {
     made_with(entity, body).await
 }
 
-/// A request to publish with this token.
 fn publish(api: &Api, entity: &Entity, token: &str) -> Call {
     let event = json!({ "type": "payment.received", "data": {} });
     api.post(entity.path("/webhook/event")).bearer(token).json(&event)
 }
 
-/// A token with these scopes for this entity.
 fn forged(suite: &Suite, entity: &Entity, scope: &str, may_publish: bool) -> String {
     let forge = suite.forge();
     let mut claims = forge.claims();

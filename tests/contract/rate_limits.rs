@@ -40,7 +40,6 @@ async fn attempts_of_a_webhook_are_spaced(suite: Arc<Suite>) {
     let url = receiver.on("/", [Behaviour::status(503), Behaviour::status(200)]);
     let hook = entity.hook_with(limited(&url, 2)).await;
     assert_eq!(hook.json["maxAttemptsPerSecond"], 2);
-    // The times are in milliseconds.
     let millis = |value: &Value| time(value).as_millisecond();
     let (mut created, mut times) = (Vec::new(), Vec::new());
     for delivery in publish(&entity, "booking.created", EVENTS).await {

@@ -18,7 +18,6 @@ use crate::{
     sweep::{LONG_AGO, overdue, sweep, swept_by_hand, until_first_sweep},
 };
 
-/// Settings with a schedule of one attempt.
 fn one_attempt() -> Settings {
     Settings::default().with("RETRY_SCHEDULE", "0s")
 }

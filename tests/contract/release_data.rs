@@ -38,7 +38,6 @@ fn kept(base: &str) -> Value {
     json!({ "eventUrl": format!("{base}/kept?token={API_KEY}"), "headers": { "X-Api-Key": API_KEY } })
 }
 
-/// An event that is published with a key.
 fn published() -> Value {
     json!({ "type": "booking.created", "subject": SUBJECT, "data": { "number": 1 } })
 }
@@ -108,7 +107,6 @@ async fn a_sample_of_this_release_is_written(suite: Arc<Suite>) {
     fs::write(path, format!("{sample:#}\n")).expect("the folder is there");
 }
 
-/// The sample from the newest version.
 fn sample() -> Value {
     let entries = fs::read_dir(folder()).expect("there are samples").map(|entry| entry.expect("a file").path());
     let newest = entries.max_by_key(|path| {

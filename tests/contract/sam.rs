@@ -12,7 +12,6 @@ use crate::harness::{Suite, project};
 /// Held while SAM is running, so that a test that looks for leftover folders does not see another test's folder.
 static RUNNING: Mutex<()> = Mutex::const_new(());
 
-/// A Python program from `local/sam`.
 fn sam(program: &str) -> Command {
     let mut command = Command::new(project().join(".venv/bin/python"));
     command.arg(project().join("local/sam").join(program)).current_dir(project()).env("PYTHONDONTWRITEBYTECODE", "1");

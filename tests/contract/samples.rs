@@ -23,7 +23,6 @@ fn all_functions() -> BTreeSet<String> {
     families.flat_map(|family| names(&format!("functions/{}/src/bin", family.file_name().display()))).collect()
 }
 
-/// The function that a sample is for.
 fn function_of(sample: &str) -> &str {
     sample.split('.').next().unwrap_or_default()
 }

@@ -11,7 +11,6 @@ use crate::{
     sweep::{LONG_AGO, overdue},
 };
 
-/// The slow lane's queue.
 const SLOW: &str = "SlowDeliveryQueue";
 
 #[contract_test]

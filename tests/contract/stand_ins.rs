@@ -135,7 +135,6 @@ async fn headers_that_speak_to_a_cloud_are_reserved(suite: Arc<Suite>) {
     }
 }
 
-/// Sends this request with these headers.
 fn question(method: Method, asked: (&str, &str, &str), headers: &[(&str, &str)]) -> RequestBuilder {
     let (address, path, target) = asked;
     let client = reqwest::Client::builder().no_proxy().build().expect("a client needs nothing");

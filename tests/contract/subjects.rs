@@ -15,14 +15,12 @@ fn text(value: &Value) -> String {
     value.as_str().expect("openapi.yaml says so").to_owned()
 }
 
-/// Publishes an event with this body; returns its identifier and its deliveries.
 async fn published(entity: &Entity, body: &Value) -> (String, BTreeSet<String>) {
     let published = entity.post("/webhook/event").json(body).expect(202).await.json();
     let deliveries = published["deliveries"].as_array().expect("openapi.yaml says so");
     (text(&published["eventIdentifier"]), deliveries.iter().map(|one| text(&one["deliveryIdentifier"])).collect())
 }
 
-/// The identifiers in a list of deliveries with these filters.
 async fn listed(entity: &Entity, filters: &str) -> BTreeSet<String> {
     let listed = entity.get(&format!("/webhook/delivery/list?{filters}")).expect(200).await.json();
     assert!(listed.get("nextCursor").is_none(), "{filters}: {listed:#}");

@@ -36,7 +36,6 @@ fn scopes(token: &Value) -> Vec<&str> {
     token["scope"].as_str().expect("openapi.yaml says so").split(' ').collect()
 }
 
-/// A token's header and claims.
 fn parts(token: &str) -> (Value, Value) {
     let mut parts = token.split('.').map(|part| BASE64_URL_SAFE_NO_PAD.decode(part).expect("base64"));
     let mut part = || serde_json::from_slice(&parts.next().expect("three parts")).expect("JSON");

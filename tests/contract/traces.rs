@@ -11,7 +11,6 @@ use crate::harness::{Behaviour, Bus, Choice, Entity, LONG, Received, Receiver, S
 /// The span that the tests' clients send.
 const SPAN: &str = "00f067aa0ba902b7";
 
-/// A trace for a test, derived from its entity.
 fn trace_of(entity: &Entity, number: u8) -> String {
     let digits: String = entity.id.chars().filter(char::is_ascii_digit).collect();
     format!("{number:02x}{digits:a>30}")
@@ -25,7 +24,6 @@ fn sent(received: &Received) -> [String; 3] {
     [trace, span, flags]
 }
 
-/// The lines in a function's log that contain this text.
 fn lines(suite: &Suite, function: &str, text: &str) -> Vec<Value> {
     let log = fs::read_to_string(suite.bundle().data().join(format!("logs/{function}.log"))).unwrap_or_default();
     let lines = log.lines().filter(|line| line.contains(text) && !line.contains("\"_aws\""));

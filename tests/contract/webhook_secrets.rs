@@ -192,7 +192,6 @@ async fn a_rotation_whose_answer_from_the_table_is_lost_is_made_once(suite: Arc<
     assert!(setup.bundle.stop().await.success());
 }
 
-/// The item that stores a webhook.
 async fn item_of(suite: &Suite, entity: &Entity, hook: &Hook) -> Value {
     let partition = format!("ENT#{}", entity.id);
     let sort = format!("WHK#{}", hook.id);

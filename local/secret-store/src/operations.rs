@@ -344,7 +344,6 @@ fn with(mut object: Value, more: Value) -> Value {
     object
 }
 
-/// A time in seconds, as in Secrets Manager's responses.
 fn seconds(time: Time) -> f64 {
     time.as_millis() as f64 / 1000.0
 }

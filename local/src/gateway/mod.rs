@@ -33,7 +33,6 @@ use crate::{
     terminal::{Answered, Terminal},
 };
 
-/// API Gateway's time limit for a request.
 const TIME_LIMIT: Duration = Duration::from_secs(30);
 /// The largest head that API Gateway accepts: the request line and the header values together.
 const MAX_HEAD: usize = 10_240;

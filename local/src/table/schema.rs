@@ -90,7 +90,6 @@ fn fault(file: &str, error: DynoxideError) -> SchemaError {
     }
 }
 
-/// The error for a file that the system refuses to open.
 fn refused(file: &str, error: io::Error) -> SchemaError {
     SchemaError::Open { file: file.to_owned(), source: error.into() }
 }

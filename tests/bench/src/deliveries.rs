@@ -172,7 +172,6 @@ impl<'a> Bench<'a> {
     }
 }
 
-/// The managing entity with this many webhooks.
 fn entity(webhooks: usize) -> String {
     format!("bench-{webhooks}")
 }

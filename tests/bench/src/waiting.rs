@@ -25,7 +25,6 @@ pub const SCHEDULE: &str = "0s,15m,15m";
 const WEBHOOKS: usize = 20;
 /// The number of events whose deliveries are waiting.
 const WAITING: usize = 1_250;
-/// The number of events in a run.
 const EVENTS: usize = 500;
 const LIMIT: Duration = Duration::from_secs(60);
 

@@ -91,7 +91,6 @@ fn statement_on(delivery: &str, words: &'static str) -> impl Fn(&AwsCall) -> boo
     move |call| call.operation != "TransactWriteItems" && writes(call, &key, words)
 }
 
-/// Matches the removal of an event's job.
 fn removal_of_job(event: &str) -> impl Fn(&AwsCall) -> bool + Send + Sync + 'static + use<> {
     let job = format!("JOB#{event}");
     move |call| call.operation == "DeleteItem" && call.mentions(&job)

@@ -58,7 +58,6 @@ pub async fn play(stage: &Stage<'_>) {
 
 type Wanted = Box<dyn Fn(&AwsCall) -> bool + Send + Sync>;
 
-/// Whether a call announces an attempt of this delivery.
 fn announces(call: &AwsCall, delivery: &str) -> bool {
     announced(call).iter().any(|due| due.delivery == delivery)
 }

@@ -52,7 +52,6 @@ const NOT_PROVOKED: [(&str, &str, &str); 12] = [
     ("disconnectProvider", "connectionReplaced", "a race; see payments_replacing.rs"),
 ];
 
-/// All error examples.
 fn examples(suite: &Suite) -> Vec<Example> {
     let mut found = Vec::new();
     for operation in suite.contract.operations() {
@@ -101,7 +100,6 @@ struct Checked {
 }
 
 impl Checked {
-    /// Compares a response with the operation's example of this name.
     fn compare(&mut self, operation: &str, name: &str, answer: &ApiResponse) {
         let example = self.all.iter().find(|example| example.operation == operation && example.name == name);
         let Example { status, problem, .. } = example.unwrap_or_else(|| panic!("{operation} has no example {name}"));

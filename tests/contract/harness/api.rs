@@ -143,7 +143,6 @@ impl Api {
 /// gateway closes the connection.
 const IDLE: Duration = Duration::from_secs(5);
 
-/// A client that connects from this address.
 fn client(address: Ipv4Addr) -> reqwest::Client {
     let plain =
         reqwest::Client::builder().no_proxy().redirect(reqwest::redirect::Policy::none()).pool_idle_timeout(IDLE);

@@ -9,7 +9,6 @@ use super::{Api, ApiResponse, Application, Call, LONG, until};
 /// The event type for tests in which the type does not matter.
 const SOME_TYPE: &str = "booking.created";
 
-/// A request to create a webhook for every event type.
 fn every_type(url: &str) -> Value {
     json!({ "name": "test", "eventUrl": url, "eventList": [] })
 }

@@ -28,7 +28,6 @@ pub fn collect(record: &Path) {
     CALLS.lock().unwrap_or_else(PoisonError::into_inner).extend(text.lines().map(str::to_owned));
 }
 
-/// The template of this project.
 fn template() -> Template {
     let text = fs::read_to_string(project().join("template.yaml")).expect("the project has a template.yaml");
     Template::parse(&text).expect("template.yaml is a template")

@@ -32,7 +32,6 @@ pub struct Asked {
     pub about: String,
 }
 
-/// The path for new connections.
 const CONNECTION: &str = "/payment/provider/sim-pkce/connection";
 
 impl Wanted {

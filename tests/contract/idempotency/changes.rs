@@ -13,12 +13,10 @@ use crate::{
     harness::{ApiResponse, Behaviour, Call, Choice, Entity, Receiver, Suite},
 };
 
-/// A request that changes the resource at this path.
 fn changing(entity: &Entity, path: &str, key: &str, body: &str) -> Call {
     entity.call("PATCH", path).header("idempotency-key", key).body("application/json", body)
 }
 
-/// A request that removes the resource at this path.
 fn removing(entity: &Entity, path: &str, key: &str) -> Call {
     entity.call("DELETE", path).header("idempotency-key", key)
 }

@@ -12,7 +12,6 @@ use crate::{
     harness::{Entity, Suite, Table, now},
 };
 
-/// The records of an entity's keys.
 async fn records(entity: &Entity) -> Vec<Value> {
     let items = Table::of(&entity.api().env).scan().await;
     let prefix = format!("IDEMPOTENCY#{}#", entity.id);

@@ -26,7 +26,6 @@ use crate::{
     world::World,
 };
 
-/// The parameters of a burst.
 #[derive(Debug, Clone, Copy)]
 struct Burst {
     /// The number of publishing entities.

@@ -28,7 +28,6 @@ const CONCURRENCY: usize = 6;
 /// The concurrency in a history with one troubled tenant, so low that all invocations together have fewer permits than
 /// its deliveries need.
 const FEW: usize = 2;
-/// The sweep's interval in template.yaml.
 const SWEEP_INTERVAL: Duration = Duration::from_secs(60);
 
 /// The simulated Lambda.

@@ -253,7 +253,6 @@ impl Tenants {
         }
     }
 
-    /// The pull webhooks that are currently enabled.
     fn pulled(&self) -> Vec<(Slot, WebhookId)> {
         let state = self.cloud.world.state();
         let webhooks = state.table.items().filter_map(|((_, sort), item)| {

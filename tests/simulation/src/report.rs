@@ -78,7 +78,6 @@ impl Report {
         self.coverage.points.keys().map(|(function, _)| *function).collect()
     }
 
-    /// Writes the faults by kind.
     fn write_kinds(&self, text: &mut String) -> fmt::Result {
         let mut counts: BTreeMap<Fault, u64> = BTreeMap::new();
         for ((_, _, fault), count) in &self.coverage.faults {

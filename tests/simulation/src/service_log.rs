@@ -17,7 +17,6 @@ use tracing_subscriber::{
 
 use crate::{clock::TrueClock, journal::Log, sandbox::Sandbox};
 
-/// The name of a sandbox's span.
 const SANDBOX: &str = "sandbox";
 
 /// Writes this thread's lines to a log until the guard is dropped.

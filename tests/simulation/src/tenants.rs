@@ -352,7 +352,6 @@ impl Tenants {
         self.records().webhooks.get(&slot).cloned()
     }
 
-    /// A delivery of one of a tenant's latest events.
     fn latest_delivery(&self, tenant: usize, which: u8) -> Option<DeliveryId> {
         const LATEST: usize = 6;
         let records = self.records();

@@ -43,7 +43,6 @@ async fn main() -> ExitCode {
     }
 }
 
-/// The text of an error with its causes.
 fn chain(error: &dyn Error) -> String {
     let causes = std::iter::successors(Some(error), |error| (*error).source());
     causes.map(ToString::to_string).collect::<Vec<_>>().join(": ")

@@ -66,7 +66,6 @@ fn key_name(rights: &Rights, index: Option<&str>) -> Result<String, CallError> {
     rights.partition_keys.get(&index.map(str::to_owned)).cloned().ok_or(CallError::Member("IndexName"))
 }
 
-/// The partition key from an item or from an item's key.
 fn partition_key(rights: &Rights, attributes: &Value) -> Result<String, CallError> {
     expression::key_text(&attributes[key_name(rights, None)?]).ok_or(CallError::Member("the partition key"))
 }

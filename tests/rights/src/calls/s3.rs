@@ -30,13 +30,11 @@ pub fn accesses(method: &str, path: &str, query: &str, absent: bool) -> Result<V
     Ok([Some(access), sees_absence].into_iter().flatten().collect())
 }
 
-/// The bucket and the key in a path.
 fn place(path: &str) -> Option<(String, String)> {
     let (bucket, key) = path.strip_prefix('/')?.split_once('/').unwrap_or((path.strip_prefix('/')?, ""));
     (!bucket.is_empty()).then(|| (decoded(bucket), decoded(key)))
 }
 
-/// A percent-decoded string.
 fn decoded(text: &str) -> String {
     let mut octets = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();

@@ -26,7 +26,6 @@ pub fn signing_keys() -> Value {
     })
 }
 
-/// The value of a secret.
 fn value(name: &str) -> Option<Value> {
     Some(match name {
         "data-keys" => data_keys(),
@@ -44,7 +43,6 @@ fn answered(id: &Value) -> Option<Value> {
     Some(json!({ "Name": id, "ARN": id, "SecretString": secret.to_string() }))
 }
 
-/// The configuration of the geo-IP databases.
 fn geo_ip() -> Value {
     let [summed, max_mind, alone] = EDITIONS;
     let url = |edition: &str| format!("{SERVER}/{edition}.mmdb.gz");

@@ -33,7 +33,6 @@ use crate::{
     tenants::{Tenants, done, once},
 };
 
-/// The token in a response.
 fn token(tenant: usize, text: &str) -> Option<Token> {
     let claims = BASE64_URL_SAFE_NO_PAD.decode(text.split('.').nth(1)?).ok()?;
     let claims: Value = serde_json::from_slice(&claims).ok()?;

@@ -13,7 +13,6 @@ pub(super) const SKEW: u64 = 1_100;
 /// How long a lease protects an exchange, counted from the request. The lease lasts 45 s; the claim and the reads
 /// before the request may take 8 s of them.
 pub(super) const PROTECTED: u64 = 30_000;
-/// The length of a lease.
 const LEASE: u64 = 45_000;
 /// The longest throttling that a record can outlast, minus the time between two of its tries.
 const OUTLASTED: u64 = 18_000;

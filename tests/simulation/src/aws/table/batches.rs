@@ -105,7 +105,6 @@ pub(super) fn transaction(
     Ok(json!({}))
 }
 
-/// Reads one write of a transaction.
 fn read_part<'a>(schema: &Schema, part: &'a Value) -> Checked<Write<'a>> {
     let part = Request::of(part, &["Put", "Update", "Delete"])?;
     let mut kinds = part.0.iter().filter(|(_, write)| !write.is_null());

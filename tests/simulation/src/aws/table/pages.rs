@@ -136,7 +136,6 @@ impl<'a> PageRequest<'a> {
         Ok(Self { index, view, filter, attributes, limit, counts })
     }
 
-    /// The sort key and the item key of a position.
     fn start(&self, store: &Store, start: &Value) -> Checked<(String, ItemKey)> {
         let wrong = || Invalid(format!("The provided starting key is invalid: {start}"));
         let members = start.as_object().ok_or_else(wrong)?;
@@ -235,7 +234,6 @@ impl<'a> PageRequest<'a> {
         response
     }
 
-    /// The requested attributes of an item.
     fn shown(&self, item: &Item) -> Value {
         match &self.attributes {
             Some(attributes) => {

@@ -31,7 +31,6 @@ pub(super) fn object(item: &Item) -> Value {
     Value::Object(item.iter().map(|(name, value)| (name.to_string(), Value::clone(value))).collect())
 }
 
-/// A value's type and content.
 fn typed(value: &Value) -> Checked<(&str, &Value)> {
     let mut members = value.as_object().into_iter().flatten();
     match (members.next(), members.next()) {

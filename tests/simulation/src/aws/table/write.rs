@@ -174,7 +174,6 @@ pub(super) fn single(
     Ok(item.map_or_else(|| json!({}), |item| json!({ "Attributes": object(&item) })))
 }
 
-/// Reads the members of a write.
 fn read<'a>(request: &'a Value, needed: &[&str], also: &[&str]) -> Checked<Request<'a>> {
     let known = [&["TableName", "ConditionExpression", NAMES, VALUES, ON_LOSS], needed, also].concat();
     let request = Request::of(request, &known)?;
