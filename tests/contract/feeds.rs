@@ -574,7 +574,7 @@ async fn a_delivery_that_cannot_be_read_holds_up_no_other_of_its_feed(suite: Arc
 async fn an_entity_that_has_begun_its_waits_is_refused_before_it_waits(suite: Arc<Suite>) {
     let (entity, other) = (suite.entity().await, suite.entity().await);
     let (hook, of_other) = (pulled(&entity).await, pulled(&other).await);
-    // The entity seems to have started all its waits, in every window of this test.
+    // Make it look as if the entity had started all its waits, in every window of this test.
     let begun = now() - now() % 10;
     let used_up = (0..120).map(|window| {
         let (pk, sk) = (format!("ALLOWANCE#feed-waits#{}", entity.id), format!("{:010}", begun + window * 10));

@@ -45,7 +45,7 @@ impl Announcements {
         Ok(Self { address, shared })
     }
 
-    /// The variables that tell a function the queue's name.
+    /// The variables that contain the queue's name and address.
     pub fn variables(&self) -> [(&'static str, String); 2] {
         let address = |name: &str| format!("http://{}/000000000000/{name}", self.address);
         [("QUEUE_URL", address(NAME)), ("SLOW_QUEUE_URL", address("slow"))]

@@ -131,7 +131,7 @@ impl Failure {
 /// The errors that the provider can report instead of returning a code.
 pub(crate) const ASK_ERRORS: [&str; 3] = ["invalid_scope", "server_error", "temporarily_unavailable"];
 
-/// The fate after a consent, which is the first part of its code and tokens.
+/// The fate after a consent; its name is the first part of the code and the tokens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Fate {
     /// No failure: `ok`.

@@ -72,8 +72,8 @@ fn missing(facts: &Facts<'_>, records: &Records, request: &Request, answer: &Val
     faults
 }
 
-/// The deliveries that are missing for events in the outbox, to webhooks that subscribed to an event for as long as it
-/// was in the outbox.
+/// The missing deliveries of events in the outbox, for webhooks that subscribed to the event for as long as it was
+/// there.
 fn missing_of_outbox(facts: &Facts<'_>) -> Vec<String> {
     let opened: BTreeSet<_> = facts
         .deliveries

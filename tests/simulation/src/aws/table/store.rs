@@ -96,7 +96,7 @@ impl Store {
         self.rows.get(key)?.seen(view, now)
     }
 
-    /// Writes a version of an item, or removes the item. Without `conditions`, the write is visible everywhere
+    /// Writes a version of an item, or removes the item. If `conditions` is `None`, the write is visible everywhere
     /// immediately.
     pub fn write(&mut self, key: ItemKey, item: Option<Arc<Item>>, now: u64, conditions: Option<&mut dyn Conditions>) {
         let row = self.rows.entry(key.clone()).or_default();
