@@ -45,7 +45,7 @@ impl Announcements {
         Ok(Self { address, shared })
     }
 
-    /// The variables that contain the queue's name and address.
+    /// The variables that contain the queues' URLs.
     pub fn variables(&self) -> [(&'static str, String); 2] {
         let address = |name: &str| format!("http://{}/000000000000/{name}", self.address);
         [("QUEUE_URL", address(NAME)), ("SLOW_QUEUE_URL", address("slow"))]
