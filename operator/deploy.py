@@ -252,13 +252,15 @@ def deploy(environment, version):
     stack, region = read["stack"], read["region"]
     if version:
         release = releases.fetch(environment, read, version)
+        deployed = version
         read = answers(environment, release)
     else:
         check_programs(read["parameters"]["Architecture"])
         # Read the version first: another commit may be checked out during the deployment, which
         # takes several minutes.
-        built = releases.version_of(template())
+        deployed = releases.version_of(template())
         release = releases.package(environment, read, template())
+    release["Outputs"]["Version"] = {"Description": "The deployed version's name.", "Value": deployed}
     parameters = read["parameters"]
     if read["table"]:
         check_table(read["table"], region, environment, release)
@@ -281,7 +283,7 @@ def deploy(environment, version):
     if parameters != first:
         sam(environment, parameters, release)
     if not version:
-        releases.store(environment, read, built)
+        releases.store(environment, read, deployed)
 
 
 def main():

@@ -394,6 +394,7 @@ fn a_stored_version_is_deployed_again_with_present_settings_and_no_build() {
     assert!(said.contains("This version has no parameter Tracing"), "{said}");
     let calls = desk.calls_of("sam");
     assert_eq!(calls.len(), 3, "one package and two deployments: {calls:?}");
+    assert_eq!(written_version(&desk), version);
     assert!(parameters_of(&calls[2]).contains(&"LogLevel=debug"), "{}", calls[2]);
     assert!(!calls[2].contains("Tracing="), "{}", calls[2]);
     assert!(desk.read("target/template-staging.json").contains(r#""LOG_LEVEL": "debug""#));
@@ -416,6 +417,13 @@ fn a_version_is_named_by_the_commit_before_its_deployment() {
     let said = desk.succeeds(&["deploy", "staging"], &[]);
     assert!(said.contains("This is the version 1.0.0;"), "{said}");
     assert!(desk.path("stored/waypost-staging/releases/1.0.0.json").is_file());
+    assert_eq!(written_version(&desk), "1.0.0");
+}
+
+/// The version that the written template names in the stack's outputs.
+fn written_version(desk: &Desk) -> String {
+    let written: Value = serde_json::from_str(&desk.read("target/template-staging.json")).expect("JSON");
+    written["Outputs"]["Version"]["Value"].as_str().expect("a name").to_owned()
 }
 
 /// Makes the environment `staging` use the table `restored-1`.

@@ -30,6 +30,8 @@ NOT_RUN = {
     "TABLE=$(aws cloudformation describe-stacks --region": "the emulator restores no table from another region",
     "TABLE=waypost-Table-…": "the emulator's tables have no items",
     "for FUNCTION in PublishEvent IngestEvent": "the test publishes in the meantime",
+    "ARN=$(aws dynamodb list-backups": "the emulator keeps no backup of a deleted table",
+    "aws secretsmanager get-secret-value --secret-id": "the test puts the secret back from its copy",
     "aws dynamodb get-item --table-name waypost-restored-1": "the emulator's tables have no items",
     "aws cloudformation cancel-update-stack": "no update is in progress",
     "make demo-provider": "it is for a local service",
