@@ -1,10 +1,15 @@
 //! All commands' failures, each with its message, next step and exit code.
 
-use std::{fmt::Write as _, io, path::PathBuf, process::ExitCode, time::Duration};
+use std::{fmt::Write as _, io, mem, path::PathBuf, process::ExitCode, time::Duration};
 
 use serde::Deserialize;
 
-use crate::output::visible;
+use crate::output::{visible, visible_line};
+
+/// The next step without a valid login.
+const LOG_IN: &str = "run `waypost login` with your application's client id and secret";
+/// Members of the API that options of this program set, each with the option.
+const OPTIONS: [(&str, &str); 2] = [("createdFrom", "--from"), ("createdUntil", "--until")];
 
 /// Why a command did not complete.
 #[derive(Debug, thiserror::Error)]
@@ -59,6 +64,9 @@ pub struct Problem {
     /// The `Retry-After` header, in seconds.
     #[serde(skip)]
     pub retry_after: Option<u64>,
+    /// The webhook in the request's path.
+    #[serde(skip)]
+    webhook: Option<String>,
 }
 
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
@@ -110,6 +118,61 @@ impl Problem {
     fn is_about_rights(&self) -> bool {
         matches!(self.status, 401 | 403) || self.kind == "invalid-scope"
     }
+
+    /// Names options instead of members.
+    fn name_options(&mut self) {
+        let of_violations = |violation: &mut Violation| {
+            [&mut violation.pointer, &mut violation.detail].into_iter().for_each(name_options);
+        };
+        self.properties.violations.iter_mut().for_each(of_violations);
+        name_options(&mut self.detail);
+    }
+
+    /// The next step for the user, unless the message contains it.
+    fn next_step(&self) -> Option<String> {
+        let webhook = self.webhook.as_deref().map_or_else(|| "ID".to_owned(), visible_line);
+        Some(match self.kind.as_str() {
+            "invalid-client" | "unauthorized" => LOG_IN.to_owned(),
+            "insufficient-scope" => {
+                let scope = self.properties.required_scope.as_deref().unwrap_or("that the message names");
+                format!("ask your application's owner for one with the scope {}, and log in", visible(scope))
+            }
+            "entity-not-covered" => {
+                "run `waypost login` with a managing entity that your application covers".to_owned()
+            }
+            "may-not-publish" => {
+                "ask the operator for the right to publish, or use `waypost trigger TYPE` for a test event".to_owned()
+            }
+            "delivery-not-found" => "`waypost deliveries` lists the deliveries".to_owned(),
+            "event-not-found" => {
+                "check the identifier, and the managing entity (`waypost whoami`); `waypost why SUBJECT` finds events by \
+                 their subject, such as a booking number"
+                    .to_owned()
+            }
+            "webhook-not-found" => "`waypost webhooks` lists the webhooks".to_owned(),
+            "webhook-disabled" if self.webhook.is_none() => {
+                "find the webhook with `waypost webhooks`; `waypost webhooks change ID --enable` enables it".to_owned()
+            }
+            "webhook-disabled" => format!("`waypost webhooks change {webhook} --enable` enables it"),
+            "previous-secret-live" => format!(
+                "`waypost webhooks rotate {webhook} --at-once` ends both old secrets; your endpoint then needs the new one"
+            ),
+            "event-type-not-found" => "`waypost types` lists the event types".to_owned(),
+            "unsupported-version" => "install a current version of this program".to_owned(),
+            _ if self.status == 429 => {
+                self.retry_after.map_or("try again later".to_owned(), |pause| format!("try again in {pause} s"))
+            }
+            _ if self.status >= 500 => {
+                format!("try again; if it still fails, send the operator {}", visible(&self.instance))
+            }
+            _ => return None,
+        })
+    }
+}
+
+/// Names options instead of members in a text.
+fn name_options(text: &mut String) {
+    *text = OPTIONS.iter().fold(mem::take(text), |text, (member, option)| text.replace(member, option));
 }
 
 /// The end of a sentence, with the names of the stored profiles.
@@ -160,10 +223,9 @@ impl Failure {
 
     /// The next step for the user, unless the message contains it.
     fn next_step(&self) -> Option<String> {
-        let login = "run `waypost login` with your application's client id and secret";
         let next = match self {
             Self::NotLoggedIn(_) | Self::DamagedLogin(_) => {
-                format!("{login}, or set the variables that `waypost --help` lists")
+                format!("{LOG_IN}, or set the variables that `waypost --help` lists")
             }
             Self::NoProfile { name, .. } => format!("run `waypost login --profile {name}` to log in"),
             Self::Unreachable { .. } => {
@@ -174,44 +236,28 @@ impl Failure {
             }
             Self::Unverified { next, .. } => next.clone(),
             Self::Certificates(_) => "install the package ca-certificates, or set SSL_CERT_FILE".to_owned(),
-            Self::Refused(problem) => match problem.kind.as_str() {
-                "invalid-client" | "unauthorized" => login.to_owned(),
-                "insufficient-scope" => {
-                    let scope = problem.properties.required_scope.as_deref().unwrap_or("that the message names");
-                    format!("ask your application's owner for one with the scope {}, and log in", visible(scope))
-                }
-                "entity-not-covered" => {
-                    "run `waypost login` with a managing entity that your application covers".to_owned()
-                }
-                "may-not-publish" => {
-                    "ask the operator for the right to publish, or use `waypost trigger TYPE` for a test event"
-                        .to_owned()
-                }
-                "delivery-not-found" => "`waypost deliveries` lists the deliveries".to_owned(),
-                "event-not-found" => {
-                    "check the identifier, and the managing entity (`waypost whoami`); `waypost why SUBJECT` finds \
-                     events by their subject, such as a booking number"
-                        .to_owned()
-                }
-                "webhook-not-found" => "`waypost webhooks` lists the webhooks".to_owned(),
-                "webhook-disabled" => "`waypost webhooks change ID --enable` enables it".to_owned(),
-                "previous-secret-live" => {
-                    "`waypost webhooks rotate ID --at-once` ends both old secrets; your endpoint then needs the new one"
-                        .to_owned()
-                }
-                "event-type-not-found" => "`waypost types` lists the event types".to_owned(),
-                "unsupported-version" => "install a current version of this program".to_owned(),
-                _ if problem.status == 429 => {
-                    problem.retry_after.map_or("try again later".to_owned(), |pause| format!("try again in {pause} s"))
-                }
-                _ if problem.status >= 500 => {
-                    format!("try again; if it still fails, send the operator {}", visible(&problem.instance))
-                }
-                _ => return None,
-            },
+            Self::Refused(problem) => return problem.next_step(),
             Self::Usage(_) | Self::Interrupted | Self::File { .. } | Self::Output(_) => return None,
         };
         Some(next)
+    }
+
+    /// Names the options `--from` and `--until` instead of the members that they set.
+    pub fn naming_options(mut self) -> Self {
+        if let Self::Refused(problem) = &mut self {
+            problem.name_options();
+        }
+        self
+    }
+
+    /// Remembers the webhook in the path of a refused request, for the next step.
+    pub fn of_request(mut self, path: &[&str]) -> Self {
+        if let (Self::Refused(problem), ["webhook", id, ..]) = (&mut self, path)
+            && id.starts_with("whk_")
+        {
+            problem.webhook = Some((*id).to_owned());
+        }
+        self
     }
 
     /// Whether the same request may succeed later, without a change.
@@ -297,6 +343,32 @@ mod tests {
     fn a_message_names_the_scope_that_is_missing() {
         let message = refused(403, "insufficient-scope").message();
         assert!(message.starts_with("error: No.\nnext: ") && message.contains("integrations.write"), "{message}");
+    }
+
+    #[test]
+    fn a_refused_webhook_is_named_in_the_next_step() {
+        let disabled = || refused(409, "webhook-disabled");
+        let named = disabled().of_request(&["webhook", "whk_1", "recover"]).message();
+        assert!(named.ends_with("next: `waypost webhooks change whk_1 --enable` enables it\n"), "{named}");
+        let rotated = refused(409, "previous-secret-live").of_request(&["webhook", "whk_1", "secret"]).message();
+        assert!(rotated.contains("`waypost webhooks rotate whk_1 --at-once`"), "{rotated}");
+        let unnamed = disabled().of_request(&["webhook", "delivery", "dlv_1", "resend"]).message();
+        assert!(unnamed.contains("find the webhook with `waypost webhooks`"), "{unnamed}");
+    }
+
+    #[test]
+    fn a_wrong_range_is_refused_with_the_names_of_the_options() {
+        let message = |problem: &str| {
+            Failure::Refused(serde_json::from_str(problem).expect("a Problem")).naming_options().message()
+        };
+        let one = r#"{"kind":"invalid-request","detail":"`createdFrom` must be in the past","status":400,"properties":{
+            "violations":[{"in":"body","pointer":"/createdFrom","code":"out-of-range","detail":"must be in the past"}]}}"#;
+        assert_eq!(message(one), "error: `--from` must be in the past\n");
+        let two = r#"{"kind":"invalid-request","detail":"No.","status":400,"properties":{"violations":[
+            {"in":"body","pointer":"/createdUntil","code":"inconsistent","detail":"must be after createdFrom"},
+            {"in":"body","pointer":"/types/0","code":"unknown-value","detail":"is unknown"}]}}"#;
+        let expected = "error: 2 values are invalid:\n  `--until` must be after --from\n  `types[0]` is unknown\n";
+        assert_eq!(message(two), expected);
     }
 
     #[test]

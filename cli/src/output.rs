@@ -6,6 +6,7 @@ use std::{
 };
 
 use anstyle::{AnsiColor, Style};
+use jiff::Timestamp;
 use serde::Serialize;
 
 /// The style for less important parts.
@@ -92,6 +93,16 @@ pub fn short_time(time: &str) -> String {
     }
 }
 
+/// One of the service's sentences, with its times in the form of [`short_time`].
+pub fn with_short_times(sentence: &str) -> String {
+    let word = |word: &str| {
+        let time = word.trim_end_matches(['.', ',', ';', ':']);
+        let is_time = time.parse::<Timestamp>().is_ok();
+        if is_time { format!("{}{}", short_time(time), &word[time.len()..]) } else { word.to_owned() }
+    };
+    sentence.split(' ').map(word).collect::<Vec<_>>().join(" ")
+}
+
 /// JSON with line breaks and indentation, and otherwise unchanged: parsing could change the digits of numbers.
 pub fn pretty_json(json: &str) -> String {
     let mut text = String::new();
@@ -170,5 +181,8 @@ mod tests {
     fn a_time_is_shown_without_its_milliseconds() {
         assert_eq!(short_time("2026-11-20T09:45:00.123Z"), "2026-11-20 09:45:00Z");
         assert_eq!(short_time("soon"), "soon");
+        let sentence = "Every attempt has failed since 2026-11-20T09:45:00.123Z.";
+        assert_eq!(with_short_times(sentence), "Every attempt has failed since 2026-11-20 09:45:00Z.");
+        assert_eq!(with_short_times("The endpoint answered 410 Gone."), "The endpoint answered 410 Gone.");
     }
 }

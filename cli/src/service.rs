@@ -214,7 +214,7 @@ impl Service {
         }
         let body = body.unwrap_or_default();
         let outgoing = Outgoing { method: call.method.clone(), url: &url, headers, body, within: call.within };
-        exchanged(&self.client, outgoing).await
+        exchanged(&self.client, outgoing).await.map_err(|failure| failure.of_request(call.path))
     }
 }
 

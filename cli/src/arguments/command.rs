@@ -42,6 +42,7 @@ Examples:
     /// Checks a received request's signature, without the service.
     Verify(Verify),
     /// Lists deliveries, newest first, or prints them as they end.
+    #[command(visible_alias = "logs")]
     Deliveries(Deliveries),
     /// Explains why an event has not arrived: what happened, what its deliveries are waiting for, and the next step.
     Why(Why),

@@ -71,6 +71,12 @@ mod tests {
     }
 
     #[test]
+    fn logs_are_the_deliveries() {
+        let command = Arguments::try_parse_from(["waypost", "logs", "--follow"]).expect("good arguments").command;
+        assert!(matches!(command, Command::Deliveries(_)), "{command:?}");
+    }
+
+    #[test]
     fn a_profile_has_a_plain_name_before_or_after_the_subcommand() {
         for line in ["waypost --profile live deliveries", "waypost deliveries --profile live"] {
             assert!(Arguments::try_parse_from(line.split(' ')).expect("good arguments").profile.is_some(), "{line}");

@@ -28,6 +28,15 @@ pub struct FirstAttempt {
 struct Delivery {
     status: String,
     waiting_for: Option<String>,
+    #[serde(default)]
+    attempts: Vec<Attempt>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Attempt {
+    http_status: Option<u64>,
+    error: Option<String>,
 }
 
 /// Waits a few seconds for the first attempt of a delivery.
@@ -56,6 +65,13 @@ impl Delivery {
     fn is_unread(&self) -> bool {
         self.status == "pending" && self.waiting_for.as_deref() == Some("reader")
     }
+
+    /// Why the last attempt failed.
+    fn failure(&self) -> Option<String> {
+        let Attempt { http_status, error } = self.attempts.last()?;
+        let error = || error.as_deref().map(|error| visible_line(error.trim_end_matches('.')));
+        http_status.map(|status| format!("HTTP {status}")).or_else(error)
+    }
 }
 
 /// Whether a reader has read the webhook's feed, as far as is known.
@@ -80,7 +96,17 @@ fn sentence(id: &str, after: Option<&Delivery>, is_read: bool) -> String {
         }
         "pending" => format!("The first attempt has not finished yet: `waypost show {id}` shows it."),
         "delivered" => "It was delivered.".to_owned(),
-        status => format!("Its status is `{}`; `waypost show {id}` shows the reason.", visible_line(status)),
+        status => {
+            let status = visible_line(status);
+            match delivery.failure() {
+                Some(failure) => {
+                    format!(
+                        "The attempt failed: {failure}. The delivery is `{status}`; `waypost show {id}` shows more."
+                    )
+                }
+                None => format!("Its status is `{status}`; `waypost show {id}` shows the reason."),
+            }
+        }
     }
 }
 
@@ -90,10 +116,25 @@ mod tests {
 
     #[test]
     fn an_unread_delivery_is_not_blamed_on_a_reader_that_is_busy() {
-        let unread = Delivery { status: "pending".to_owned(), waiting_for: Some("reader".to_owned()) };
+        let waiting_for = Some("reader".to_owned());
+        let unread = Delivery { status: "pending".to_owned(), waiting_for, attempts: Vec::new() };
         assert!(sentence("dlv_1", Some(&unread), false).starts_with("Nothing has read this webhook"));
         assert!(sentence("dlv_1", Some(&unread), true).contains("If the reader is busy"));
         let claimed = Delivery { waiting_for: None, ..unread };
         assert!(sentence("dlv_1", Some(&claimed), true).starts_with("The first attempt has not finished yet"));
+    }
+
+    #[test]
+    fn an_attempt_that_failed_is_shown_with_its_reason() {
+        let failed = |attempts: &str| {
+            let delivery = format!(r#"{{"status":"retrying","attempts":[{attempts}]}}"#);
+            sentence("dlv_1", Some(&serde_json::from_str(&delivery).expect("a delivery")), false)
+        };
+        let refused = failed(r#"{"httpStatus":null,"error":"connect: the endpoint refused the connection"}"#);
+        let expected = "The attempt failed: connect: the endpoint refused the connection. The delivery is `retrying`; \
+                        `waypost show dlv_1` shows more.";
+        assert_eq!(refused, expected);
+        assert!(failed(r#"{"httpStatus":500}"#).starts_with("The attempt failed: HTTP 500. The delivery"));
+        assert!(failed("").starts_with("Its status is `retrying`; "));
     }
 }

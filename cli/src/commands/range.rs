@@ -25,6 +25,12 @@ impl Range {
         let until = self.created_until.map(|until| format!(" --until {until:.3}")).unwrap_or_default();
         format!("--from {:.3}{until}", self.created_from)
     }
+
+    /// The options for the range up to now, unless it has another end.
+    pub fn options_until(&self, now: Timestamp) -> String {
+        let created_until = Some(self.created_until.unwrap_or(now));
+        Self { created_from: self.created_from, created_until }.options()
+    }
 }
 
 #[cfg(test)]
@@ -36,7 +42,10 @@ mod tests {
         let at = |text: &str| text.parse::<Timestamp>().expect("a time");
         let created_from = at("2026-11-20T05:00:00.123456789Z");
         assert_eq!(Range { created_from, created_until: None }.options(), "--from 2026-11-20T05:00:00.123Z");
+        let until_now = Range { created_from, created_until: None }.options_until(at("2026-11-20T06:00:00Z"));
         let range = Range { created_from, created_until: Some(at("2026-11-20T07:00:00+01:00")) };
-        assert_eq!(range.options(), "--from 2026-11-20T05:00:00.123Z --until 2026-11-20T06:00:00.000Z");
+        let options = "--from 2026-11-20T05:00:00.123Z --until 2026-11-20T06:00:00.000Z";
+        assert_eq!((range.options().as_str(), until_now.as_str()), (options, options));
+        assert_eq!(range.options_until(at("2026-11-20T09:00:00Z")), options);
     }
 }

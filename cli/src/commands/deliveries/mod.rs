@@ -6,7 +6,7 @@ mod row;
 
 use clap::Args;
 
-pub use self::pages::newest;
+pub use self::pages::{Found, found, newest};
 use self::{
     follow::Follow,
     pages::Filter,
@@ -22,8 +22,9 @@ Examples:
   waypost deliveries --failed --limit 500 --json | jq -r '.[].id' | xargs -n 1 waypost resend
 
 With --follow, it prints each delivery within seconds after it is delivered, fails permanently or is cancelled. Of the
-deliveries that are already open, it follows the newest 100. It prints a resent or replayed delivery, or one of an older
-event, only if that delivery stays open for a few seconds.";
+deliveries that are already open, it follows the newest 100. It prints a resent, recovered or replayed delivery, or one
+of an older event, only if that delivery stays open for a few seconds: after a recovery or a replay, list the deliveries
+instead.";
 
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
@@ -57,9 +58,11 @@ impl Deliveries {
         if self.failed {
             filters.insert(0, ("status", "failed,retrying".to_owned()));
         }
-        let found = newest(service, &filters, self.limit.into()).await?;
+        let Found { deliveries: found, is_complete } = found(service, &filters, self.limit.into()).await?;
         if output.json {
-            return Ok(output.write(&found, "")?);
+            output.write(&found, "")?;
+            self.say_if_cut(is_complete, output);
+            return Ok(());
         }
         if found.is_empty() {
             output.remark(self.hint());
@@ -68,7 +71,18 @@ impl Deliveries {
         let names = Names::of(service).await;
         let rows = found.iter().map(|delivery| service.read(delivery.get()).map(|listed| row(&listed, &names)));
         let rows: Vec<_> = rows.collect::<Result<_, _>>()?;
-        Ok(output.text(table(COLUMNS, &rows, machine::columns()))?)
+        output.text(table(COLUMNS, &rows, machine::columns()))?;
+        self.say_if_cut(is_complete, output);
+        Ok(())
+    }
+
+    /// Says that the limit cut the list.
+    fn say_if_cut(&self, is_complete: bool, output: Output) {
+        let limit = self.limit;
+        if !is_complete {
+            let more = limit.saturating_mul(10);
+            output.remark(format!("{limit} shown; there may be more: `--limit {more}` shows up to {more}."));
+        }
     }
 
     /// The filters that apply to a delivery regardless of its status.

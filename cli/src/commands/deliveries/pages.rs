@@ -28,8 +28,20 @@ struct Identified {
     id: String,
 }
 
-/// The newest deliveries that match all filters, without duplicates, in as many pages as the limit requires.
+/// The newest deliveries that match filters.
+pub struct Found {
+    pub deliveries: Vec<Box<RawValue>>,
+    /// Whether the list has no next page.
+    pub is_complete: bool,
+}
+
+/// The newest deliveries that match all filters, without duplicates.
 pub async fn newest(service: &Service, filters: &[Filter], limit: usize) -> Result<Vec<Box<RawValue>>, Failure> {
+    found(service, filters, limit).await.map(|found| found.deliveries)
+}
+
+/// The newest deliveries that match all filters, without duplicates, in as many pages as the limit requires.
+pub async fn found(service: &Service, filters: &[Filter], limit: usize) -> Result<Found, Failure> {
     let mut found = Vec::new();
     // A later page may repeat a delivery from the last few minutes.
     let mut known = HashSet::new();
@@ -57,7 +69,7 @@ pub async fn newest(service: &Service, filters: &[Filter], limit: usize) -> Resu
         }
         cursor = page.next_cursor;
         if cursor.is_none() || found.len() >= limit {
-            return Ok(found);
+            return Ok(Found { deliveries: found, is_complete: cursor.is_none() });
         }
     }
 }

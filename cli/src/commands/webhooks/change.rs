@@ -6,7 +6,8 @@ use clap::Args;
 use serde::Deserialize;
 
 use super::{
-    shown::shown,
+    shown::{Webhook, shown},
+    state::WebhookState,
     which::{NamedWebhook, WhichWebhook},
 };
 use crate::{
@@ -39,7 +40,8 @@ Examples:
   waypost webhooks change whk_01m74zy5eva3kj3s4w04zg1hhc --enable
 
 A new address applies to waiting deliveries as well. `--filter null` removes the filter. Headers and metadata replace
-all previous ones; a header with the value `***` keeps its stored value.";
+all previous ones; a header with the value `***` keeps its stored value. With `--enable`, it also prints the commands
+that deliver the events that the webhook missed.";
 
 const REMOVE: &str = "\
 Examples:
@@ -145,7 +147,15 @@ impl Change {
             Failure::Usage(reason.to_owned())
         };
         let call = body.change(&path).ok_or_else(nothing)?;
-        print_answer(service, call, output, shown).await
+        // An enabled webhook no longer shows since when it was disabled.
+        let before = if self.enable { WebhookState::read(service, &self.which.id).await } else { None };
+        let next = before.and_then(|before| before.catch_up());
+        let further = next.as_ref().map(|next| format!("\n\n{next}")).unwrap_or_default();
+        print_answer(service, call, output, |webhook: &Webhook| format!("{}{further}", shown(webhook, None))).await?;
+        if let Some(next) = next.filter(|_| output.json) {
+            output.remark(next);
+        }
+        Ok(())
     }
 }
 

@@ -4,20 +4,26 @@ mod change;
 mod pause;
 mod secret;
 mod shown;
+mod state;
+mod waiting;
 mod which;
 
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 
-pub use self::which::{NamedWebhook, named_webhooks};
 use self::{
     change::{Change, Create, Remove},
     pause::{Pause, resume},
     secret::Rotate,
     shown::{COLUMNS, Webhook, row, shown},
+    waiting::Waiting,
     which::WhichWebhook,
 };
-use super::{answer::print_answer, first_attempt::first_attempt};
+pub use self::{
+    state::WebhookState,
+    which::{NamedWebhook, named_webhooks},
+};
+use super::first_attempt::first_attempt;
 use crate::{
     failure::Failure,
     machine,
@@ -43,7 +49,7 @@ pub struct Webhooks {
 
 #[derive(Debug, Subcommand)]
 enum Action {
-    /// Shows a webhook with its settings and the state of its deliveries.
+    /// Shows a webhook with its settings, its state and the number of its waiting deliveries.
     #[command(after_help = "\
 Example:
   waypost webhooks show whk_01m74zy5eva3kj3s4w04zg1hhc")]
@@ -80,9 +86,7 @@ impl Webhooks {
     pub async fn run(self, service: &Service, output: Output) -> Result<(), Failure> {
         match self.action {
             None => list(service, output).await,
-            Some(Action::Show(WhichWebhook { id })) => {
-                print_answer(service, Call::get(&["webhook", &id]), output, shown).await
-            }
+            Some(Action::Show(which)) => show(service, &which.id, output).await,
             Some(Action::Create(create)) => create.run(service, output).await,
             Some(Action::Change(change)) => change.run(service, output).await,
             Some(Action::Remove(remove)) => remove.run(service, output).await,
@@ -108,6 +112,17 @@ async fn list(service: &Service, output: Output) -> Result<(), Failure> {
     }
     let rows: Vec<_> = webhooks.iter().map(row).collect();
     Ok(output.text(table(COLUMNS, &rows, machine::columns()))?)
+}
+
+async fn show(service: &Service, id: &str, output: Output) -> Result<(), Failure> {
+    let text = service.text(Call::get(&["webhook", id])).await?;
+    if output.json {
+        return Ok(output.raw(text.trim_end())?);
+    }
+    let webhook: Webhook = service.read(&text)?;
+    // A webhook without the number of its waiting deliveries is better than none.
+    let waiting = Waiting::of(service, id).await.ok();
+    Ok(output.text(shown(&webhook, waiting.as_ref()))?)
 }
 
 async fn test(service: &Service, id: &str, output: Output) -> Result<(), Failure> {

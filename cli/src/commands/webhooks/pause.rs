@@ -4,7 +4,7 @@ use clap::Args;
 use jiff::Timestamp;
 use serde_json::json;
 
-use super::{shown::Webhook, which::WhichWebhook};
+use super::{shown::Webhook, state::WebhookState, which::WhichWebhook};
 use crate::{
     commands::{answer::print_answer, times::future_time},
     failure::Failure,
@@ -36,20 +36,26 @@ impl Pause {
         let body = self.until.map_or_else(|| json!({}), |until| json!({ "until": until }));
         let path = ["webhook", self.which.id.as_str(), "pause"];
         print_answer(service, Call::post(&path, body), output, |webhook: &Webhook| {
-            let id = visible_line(&webhook.id);
-            format!("{}. `waypost webhooks resume {id}` sends the waiting deliveries.", state(webhook))
+            let [id, end] = [&webhook.id, &webhook.pause_end()].map(|text| visible_line(text));
+            let state = state(webhook);
+            format!("{id} is {state} until {end}. `waypost webhooks resume {id}` sends the waiting deliveries.")
         })
         .await
     }
 }
 
 pub async fn resume(service: &Service, id: &str, output: Output) -> Result<(), Failure> {
+    let before = if output.json { None } else { WebhookState::read(service, id).await };
+    let was_paused = before.is_none_or(|before| before.is_paused());
     let path = ["webhook", id, "resume"];
     print_answer(service, Call::post(&path, json!({})), output, |webhook: &Webhook| {
         let id = visible_line(&webhook.id);
+        let state = state(webhook);
+        if !was_paused {
+            return format!("{id} was not paused; it is unchanged: {state}.");
+        }
         format!(
-            "{}. The waiting deliveries are attempted now: `waypost deliveries --webhook {id}` lists them.",
-            state(webhook)
+            "{id} is {state}. The waiting deliveries are attempted now: `waypost deliveries --webhook {id}` lists them."
         )
     })
     .await
@@ -57,6 +63,5 @@ pub async fn resume(service: &Service, id: &str, output: Output) -> Result<(), F
 
 fn state(webhook: &Webhook) -> String {
     let colour = colour_of(&webhook.delivery_state);
-    let [id, state] = [&webhook.id, &webhook.delivery_state].map(|text| visible_line(text));
-    format!("{id} is {colour}{state}{colour:#}")
+    format!("{colour}{}{colour:#}", visible_line(&webhook.delivery_state))
 }

@@ -5,9 +5,10 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
+use super::waiting::Waiting;
 use crate::{
     commands::settings::PublicKey,
-    output::{colour_of, short_time, visible_line},
+    output::{colour_of, short_time, visible_line, with_short_times},
     table::{Cell, Column, Fit, members},
 };
 
@@ -86,6 +87,11 @@ impl Webhook {
         Some(Cell::plain(&format!("by {by}{}{until}", since.unwrap_or_default())))
     }
 
+    /// The end of its pause, after "until".
+    pub fn pause_end(&self) -> String {
+        self.paused_until.as_deref().map_or_else(|| "you resume it".to_owned(), short_time)
+    }
+
     /// The failures since the last success, with the reason for the last one.
     fn failures(&self) -> Option<Cell> {
         let since = short_time(self.failing_since.as_deref()?);
@@ -97,7 +103,7 @@ impl Webhook {
 
     fn disabled(&self) -> Option<Cell> {
         let since = short_time(self.disabled_date.as_deref()?);
-        let reason = self.disabled_reason.as_deref().map(|reason| format!(": {reason}"));
+        let reason = self.disabled_reason.as_deref().map(|reason| format!(": {}", with_short_times(reason)));
         Some(Cell::plain(&format!("since {since}{}", reason.unwrap_or_default())))
     }
 
@@ -117,7 +123,8 @@ pub fn row(webhook: &Webhook) -> [Cell; 4] {
     [Cell::plain(&webhook.name), Cell::plain(&webhook.id), webhook.listed_state(), webhook.address()]
 }
 
-pub fn shown(webhook: &Webhook) -> String {
+/// All members, with the number of waiting deliveries if it was read.
+pub fn shown(webhook: &Webhook, waiting: Option<&Waiting>) -> String {
     let types = if webhook.event_list.is_empty() { "every type".to_owned() } else { webhook.event_list.join(", ") };
     let headers = webhook.headers.keys().cloned().collect::<Vec<_>>().join(", ");
     let keys = webhook.public_keys.iter().map(|public| public.key.clone()).collect::<Vec<_>>().join(", ");
@@ -148,6 +155,7 @@ pub fn shown(webhook: &Webhook) -> String {
         ("failures", webhook.failures()),
         ("paused", webhook.paused()),
         ("disabled", webhook.disabled()),
+        ("waiting", waiting.map(|waiting| Cell::plain(&waiting.text()))),
     ]);
     match webhook.next_step() {
         Some(next) => format!("{members}\n\n{next}"),
@@ -193,7 +201,7 @@ mod tests {
             "failuresInRow":23,"timeoutSeconds":5,"retries":"short","metadata":{"system":"pms-7"},
             "lastErrorDetail":"the endpoint refused\u001b","pausedBy":"service","pausedUntil":"2026-11-20T09:50:00.000Z""#,
         );
-        let text = strip_str(&shown(&paused)).to_string();
+        let text = strip_str(&shown(&paused, None)).to_string();
         for line in [
             "state      paused",
             "address    feed",
@@ -212,6 +220,17 @@ mod tests {
     }
 
     #[test]
+    fn a_disabled_webhook_is_shown_with_all_times_in_one_form() {
+        let disabled = webhook(
+            r#","deliveryState":"disabled","disabledDate":"2026-11-20T09:45:00.123Z",
+            "disabledReason":"Every attempt has failed since 2026-11-15T09:44:00.463Z.""#,
+        );
+        let text = strip_str(&shown(&disabled, None)).to_string();
+        let line = "since 2026-11-20 09:45:00Z: Every attempt has failed since 2026-11-15 09:44:00Z.";
+        assert!(text.contains(line), "{text}");
+    }
+
+    #[test]
     fn a_pause_by_the_owner_is_marked_in_lists_and_shown_with_its_times() {
         let paused = r#","deliveryState":"paused","eventUrl":"https://hooks.example.com/waypost","metadata":{},
             "pausedBy":"owner","pausedSince":"2026-11-20T09:45:00.123Z""#;
@@ -219,11 +238,11 @@ mod tests {
         let listed = strip_str(&table(COLUMNS, &[row(&open)], Some(80))).to_string();
         assert!(listed.contains("  paused by its owner  https://"), "{listed}");
         assert!(listed.lines().all(|line| line.chars().count() <= 80), "{listed}");
-        let text = strip_str(&shown(&open)).to_string();
+        let text = strip_str(&shown(&open, None)).to_string();
         assert!(text.contains("by its owner since 2026-11-20 09:45:00Z, until you resume it"), "{text}");
         assert!(!text.contains("metadata"), "{text}");
         let ending = webhook(&format!(r#"{paused},"pausedUntil":"2026-11-21T06:00:00.000Z""#));
-        let text = strip_str(&shown(&ending)).to_string();
+        let text = strip_str(&shown(&ending, None)).to_string();
         assert!(text.contains("by its owner since 2026-11-20 09:45:00Z until 2026-11-21 06:00:00Z"), "{text}");
     }
 }
