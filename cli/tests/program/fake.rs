@@ -226,7 +226,7 @@ fn published() -> Value {
     json!({ "eventIdentifier": "evt_1", "kept": true, "deliveries": [delivery] })
 }
 
-fn webhook(state: &str) -> Value {
+pub fn webhook(state: &str) -> Value {
     json!({
         "id": WEBHOOK, "name": "Booking sync", "deliveryState": state, "eventUrl": "https://hooks.example.com/waypost",
         "eventList": ["booking.*"], "order": "none", "payload": "full", "signature": "hmac", "headers": {},

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::{
     ME, Person,
-    fake::{Fake, SECRET, problem},
+    fake::{Fake, SECRET, problem, webhook},
 };
 
 async fn logged_in(fake: &Fake) -> Person {
@@ -51,8 +51,45 @@ async fn a_pause_by_the_owner_is_marked_in_the_list_and_shown_with_its_times() {
     let said = person.run(&["webhooks"]).await.done();
     assert!(said.contains("whk_1  paused by its owner  https://hooks.example.com/waypost"), "{said}");
     fake.on(&format!("{ME}/webhook/whk_1"), (200, paused));
+    let waiting = |number: u32, reason: &str| json!({ "id": format!("dlv_{number}"), "waitingFor": reason });
+    let page = json!({ "items": [waiting(1, "pause"), waiting(2, "schedule"), waiting(3, "pause")] });
+    fake.on(&format!("{ME}/webhook/delivery/list"), (200, page));
     let shown = person.run(&["webhooks", "show", "whk_1"]).await.done();
     assert!(shown.contains("by its owner since 2026-11-20 10:00:00Z until 2026-11-21 06:00:00Z"), "{shown}");
+    assert!(shown.contains("waiting    3 (2 pause, 1 schedule)"), "{shown}");
+    let asked = fake.received(&format!("{ME}/webhook/delivery/list"));
+    assert_eq!(asked[0].query, "limit=100&status=pending%2Cretrying&webhookIdentifier=whk_1");
+}
+
+#[tokio::test]
+async fn an_enabled_webhook_is_shown_with_the_commands_for_missed_events() {
+    let fake = Fake::start().await;
+    let person = logged_in(&fake).await;
+    let path = format!("{ME}/webhook/whk_1");
+    let mut disabled = webhook("disabled");
+    disabled["failingSince"] = json!("2026-11-15T09:45:00.000Z");
+    disabled["disabledDate"] = json!("2026-11-20T09:45:00.123Z");
+    let commands = "\n  waypost recover whk_1 --from 2026-11-15T09:44:00.000Z\n  waypost replay whk_1 --from \
+                    2026-11-20T09:45:00.123Z --dry-run\n";
+    fake.on(&path, (200, disabled.clone()));
+    let said = person.run(&["webhooks", "change", "whk_1", "--enable"]).await.done();
+    assert!(said.contains("state      active") && said.contains(commands), "{said}");
+    fake.on(&path, (200, disabled));
+    let ended = person.run(&["webhooks", "change", "whk_1", "--enable", "--json"]).await;
+    assert!(ended.err.contains(commands), "{ended:?}");
+    let changed: Value = serde_json::from_str(&ended.done()).expect("JSON");
+    assert_eq!(changed["deliveryState"], "active");
+    let said = person.run(&["webhooks", "change", "whk_1", "--enable"]).await.done();
+    assert!(!said.contains("waypost recover"), "it was enabled before: {said}");
+}
+
+#[tokio::test]
+async fn a_disabled_webhook_is_named_in_the_next_step() {
+    let fake = Fake::start().await;
+    let person = logged_in(&fake).await;
+    fake.on(&format!("{ME}/webhook/whk_1/test"), problem(409, "webhook-disabled", "The webhook is disabled."));
+    let said = person.run(&["webhooks", "test", "whk_1"]).await.failed(1);
+    assert!(said.contains("next: `waypost webhooks change whk_1 --enable` enables it"), "{said}");
 }
 
 #[tokio::test]
@@ -128,8 +165,9 @@ async fn a_webhook_is_created_and_changed_with_the_given_settings_alone() {
     assert!(said.contains("state      active"), "{said}");
     person.run(&change(&["--enable", "--types", "all", "--filter", "null"])).await.done();
     person.run(&change(&["--retries", "none", "--timeout", "5"])).await.done();
-    let changed = fake.received(&format!("{ME}/webhook/whk_1"));
-    assert_eq!((changed[0].method.as_str(), changed[0].json()), ("PATCH", json!({ "enabled": false })));
+    let mut changed = fake.received(&format!("{ME}/webhook/whk_1"));
+    changed.retain(|request| request.method == "PATCH");
+    assert_eq!(changed[0].json(), json!({ "enabled": false }));
     assert_eq!(changed[1].json(), json!({ "enabled": true, "eventList": [], "eventFilter": null }));
     assert_eq!(changed[2].json(), json!({ "retries": "none", "timeoutSeconds": 5 }));
 }
@@ -144,15 +182,29 @@ async fn a_webhook_is_rotated_paused_resumed_tested_and_removed() {
     let rotated = fake.received(&format!("{ME}/webhook/whk_1/secret"));
     assert_eq!(rotated[0].json(), json!({}));
     assert_eq!(rotated[1].json(), json!({ "overlapSeconds": 0, "endPrevious": true }));
+    let mut ending = webhook("paused");
+    ending["pausedUntil"] = json!("2100-01-01T00:00:00.000Z");
+    fake.on(&format!("{ME}/webhook/whk_1/pause"), (200, ending));
     let said = person.run(&["webhooks", "pause", "whk_1", "--until", "2100-01-01T00:00:00Z"]).await.done();
-    assert!(said.contains("whk_1 is paused") && said.contains("waypost webhooks resume whk_1"), "{said}");
+    assert!(said.contains("whk_1 is paused until 2100-01-01 00:00:00Z."), "{said}");
+    let said = person.run(&["webhooks", "pause", "whk_1"]).await.done();
+    assert!(said.contains("paused until you resume it. `waypost webhooks resume whk_1`"), "{said}");
     let paused = fake.received(&format!("{ME}/webhook/whk_1/pause"));
     assert_eq!(paused[0].json(), json!({ "until": "2100-01-01T00:00:00Z" }));
+    fake.on(&format!("{ME}/webhook/whk_1"), (200, webhook("paused")));
     let said = person.run(&["webhooks", "resume", "whk_1"]).await.done();
     assert!(said.contains("whk_1 is failing") && said.contains("waypost deliveries --webhook whk_1"), "{said}");
+    let said = person.run(&["webhooks", "resume", "whk_1"]).await.done();
+    assert_eq!(said, "whk_1 was not paused; it is unchanged: failing.\n");
     fake.on(&format!("{ME}/webhook/delivery/dlv_9"), (200, json!({ "status": "delivered" })));
     let said = person.run(&["webhooks", "test", "whk_1"]).await.done();
     assert!(said.contains("dlv_9.\nIt was delivered."), "{said}");
+    let error = "connect: the endpoint refused the connection";
+    let failed =
+        json!({ "status": "retrying", "attempts": [{ "attemptNumber": 1, "httpStatus": null, "error": error }] });
+    fake.on(&format!("{ME}/webhook/delivery/dlv_9"), (200, failed));
+    let said = person.run(&["webhooks", "test", "whk_1"]).await.done();
+    assert!(said.contains(&format!("The attempt failed: {error}. The delivery is `retrying`")), "{said}");
     let removal = person.run(&["webhooks", "remove", "whk_1"]).await.failed(2);
     assert!(removal.contains("add --yes"), "{removal}");
     assert_eq!(person.run(&["webhooks", "remove", "whk_1", "--yes"]).await.done(), "It is removed.\n");
@@ -191,11 +243,60 @@ async fn a_recovery_has_the_given_range_and_prints_its_numbers() {
     let person = logged_in(&fake).await;
     let range = ["--from", "2026-11-19T22:00:00Z", "--until", "2026-11-20T06:00:00+01:00", "--include", "failed"];
     let said = person.run(&[&["recover", "whk_1"], &range[..]].concat()).await.done();
-    assert!(said.contains("12 (10 failed or cancelled, 2 waiting)"), "{said}");
+    assert!(said.contains("being sent again: 12 (10 failed or cancelled, 2 waiting)"), "{said}");
+    let progress = "`waypost recover whk_1 --from 2026-11-19T22:00:00.000Z --until 2026-11-20T05:00:00.000Z --include \
+                    failed` shows how many are left.";
+    assert!(said.contains(progress), "{said}");
     let sent = fake.received(&format!("{ME}/webhook/whk_1/recover"))[0].json();
     let expected =
         json!({ "createdFrom": "2026-11-19T22:00:00Z", "createdUntil": "2026-11-20T05:00:00Z", "include": "failed" });
     assert_eq!(sent, expected);
+}
+
+#[tokio::test]
+async fn a_recovery_of_a_paused_webhook_says_when_deliveries_are_sent() {
+    let fake = Fake::start().await;
+    let person = logged_in(&fake).await;
+    let mut paused = webhook("paused");
+    paused["pausedBy"] = json!("owner");
+    fake.on(&format!("{ME}/webhook/whk_1"), (200, paused.clone()));
+    let said = person.run(&["recover", "whk_1", "--from", "5m"]).await.done();
+    assert!(
+        said.contains("on hold: 12") && said.contains("until you resume it: `waypost webhooks resume whk_1`"),
+        "{said}"
+    );
+    assert!(!said.contains("being sent again"), "{said}");
+    paused["pausedBy"] = json!("service");
+    paused["pausedUntil"] = json!("2026-11-20T09:50:00.000Z");
+    fake.on(&format!("{ME}/webhook/whk_1"), (200, paused));
+    let none = json!({ "count": 0, "countIsExact": true, "failed": 0, "waiting": 0, "message": "None has failed." });
+    fake.on(&format!("{ME}/webhook/whk_1/recover"), (202, none));
+    let said = person.run(&["recover", "whk_1", "--from", "5m"]).await.done();
+    let sent = "None has failed.\nThe service paused the webhook. It checks the endpoint at 2026-11-20 09:50:00Z,";
+    assert!(said.starts_with(sent) && said.contains("`waypost webhooks resume whk_1`"), "{said}");
+}
+
+#[tokio::test]
+async fn a_range_in_the_future_is_refused_with_the_name_of_the_option() {
+    let fake = Fake::start().await;
+    let person = logged_in(&fake).await;
+    for command in ["recover", "replay"] {
+        let refused = problem(400, "invalid-request", "`createdFrom` must be in the past");
+        fake.on(&format!("{ME}/webhook/whk_1/{command}"), refused);
+        let said = person.run(&[command, "whk_1", "--from", "2100-01-01T00:00:00Z"]).await.failed(2);
+        assert_eq!(said, "error: `--from` must be in the past\n");
+    }
+}
+
+#[tokio::test]
+async fn a_replay_of_types_that_the_webhook_does_not_receive_says_so() {
+    let fake = Fake::start().await;
+    let person = logged_in(&fake).await;
+    let none = json!({ "count": 0, "countIsExact": true, "dryRun": true, "message": "None is left." });
+    fake.on(&format!("{ME}/webhook/whk_1/replay"), (202, none));
+    let arguments = ["replay", "whk_1", "--from", "7d", "--types", "inventory.*", "--dry-run"];
+    let said = person.run(&arguments).await.done();
+    assert_eq!(said, "This webhook does not receive these types (inventory.*). It receives: booking.*.\n");
 }
 
 #[tokio::test]
@@ -214,6 +315,19 @@ async fn a_replay_has_the_given_range_and_types_and_prints_the_number() {
     let said = person.run(&arguments[..arguments.len() - 1]).await.done();
     let progress = "`waypost replay whk_1 --from 2026-11-13T00:00:00.000Z --types 'booking.*,payment.*' --dry-run`";
     assert!(said.contains("within two minutes") && said.contains(progress), "{said}");
+}
+
+#[tokio::test]
+async fn a_list_that_its_limit_cuts_says_so() {
+    let fake = Fake::start().await;
+    let person = logged_in(&fake).await;
+    for arguments in [&["deliveries", "--limit", "1"][..], &["logs", "--limit", "1", "--json"]] {
+        let ended = person.run(arguments).await;
+        assert_eq!(ended.err, "1 shown; there may be more: `--limit 10` shows up to 10.\n");
+        assert!(ended.done().contains("dlv_1"), "{arguments:?}");
+    }
+    let ended = person.run(&["deliveries"]).await;
+    assert_eq!(ended.err, "", "there is no next page");
 }
 
 #[tokio::test]
