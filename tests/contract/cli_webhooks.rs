@@ -37,8 +37,12 @@ async fn a_webhook_lives_from_its_creation_to_its_removal_by_commands(suite: Arc
     assert!(changed.get("eventFilter").is_none() && changed["name"] == "Booking sync", "{changed:#}");
     assert_eq!(cli.json(&["webhooks", "change", &id, "--disable"]).await["deliveryState"], "disabled");
     let refused = cli.run(&["webhooks", "test", &id]).await;
-    assert!(refused.code == Some(1) && refused.err.contains("--enable"), "{refused:?}");
-    assert_eq!(cli.json(&["webhooks", "change", &id, "--enable"]).await["deliveryState"], "active");
+    let enable = format!("waypost webhooks change {id} --enable");
+    assert!(refused.code == Some(1) && refused.err.contains(&enable), "{refused:?}");
+    let since = text(&entity.webhook(&id).await, "disabledDate").to_owned();
+    let enabled = cli.run(&["webhooks", "change", &id, "--enable"]).await.out;
+    assert!(enabled.contains(&format!("waypost replay {id} --from {since} --dry-run")), "{enabled}");
+    assert_eq!(entity.webhook(&id).await["deliveryState"], "active");
 
     let sent = cli.json(&["webhooks", "test", &id]).await;
     let delivery = text(&sent, "deliveryIdentifier");
@@ -64,7 +68,11 @@ async fn a_webhook_lives_from_its_creation_to_its_removal_by_commands(suite: Arc
     assert!(is_signed_by(last, text(&at_once, "signingSecret")) && !is_signed_by(last, &secret));
 
     assert_eq!(cli.json(&["webhooks", "pause", &id, "--until", "1h"]).await["pausedBy"], "owner");
+    let endless = cli.run(&["webhooks", "pause", &id]).await.out;
+    assert!(endless.contains("paused until you resume it"), "{endless}");
     assert_eq!(cli.json(&["webhooks", "resume", &id]).await["deliveryState"], "active");
+    let again = cli.run(&["webhooks", "resume", &id]).await.out;
+    assert_eq!(again, format!("{id} was not paused; it is unchanged: active.\n"));
     let unasked = cli.run(&["webhooks", "remove", &id]).await;
     assert!(unasked.code == Some(2) && unasked.err.contains("--yes"), "{unasked:?}");
     assert_eq!(cli.json(&["webhooks", "remove", &id, "--yes"]).await["id"], id);
@@ -199,9 +207,40 @@ async fn the_command_line_recovers_the_failed_deliveries_of_a_webhook(suite: Arc
     entity.until_gone(&hook).await;
     let disabled = cli.run(&["recover", &hook.id, "--from", "1h"]).await;
     assert!(disabled.code == Some(1) && disabled.err.contains("--enable"), "{disabled:?}");
-    cli.json(&["webhooks", "change", &hook.id, "--enable"]).await;
-    let recovery = cli.json(&["recover", &hook.id, "--from", "1h", "--include", "failed"]).await;
+    let future = cli.run(&["recover", &hook.id, "--from", "2100-01-01T00:00:00Z"]).await;
+    assert!(future.code == Some(2) && future.err.contains("`--from` must be in the past"), "{future:?}");
+    // The command that it prints includes the delivery that the endpoint refused.
+    let enabled = cli.run(&["webhooks", "change", &hook.id, "--enable"]).await.out;
+    let recover = enabled.lines().find_map(|line| line.trim().strip_prefix("waypost recover "));
+    let options = recover.unwrap_or_else(|| panic!("{enabled}")).split(' ');
+    let arguments: Vec<_> = ["recover"].into_iter().chain(options).chain(["--include", "failed"]).collect();
+    let recovery = cli.json(&arguments).await;
     assert!(recovery["count"].is_u64() && recovery["waiting"] == 0, "{recovery:#}");
     // The count may omit failures from the last few seconds, which are also recovered.
     entity.until_status(&delivery, &["delivered"]).await;
+}
+
+#[contract_test]
+async fn deliveries_of_a_paused_webhook_are_counted_and_recovered_on_hold(suite: Arc<Suite>) {
+    let entity = suite.entity().await;
+    let cli = Cli::of(&suite, &entity);
+    let receiver = Receiver::start().await;
+    let hook = entity.hook(&receiver.on("/", [Behaviour::status(204)])).await;
+    cli.json(&["webhooks", "pause", &hook.id]).await;
+    let delivery = entity.publish(json!({ "bookingIdentifier": "B-79" })).await;
+    entity.until_delivery(&delivery, "it waits for the end of the pause", |held| held["waitingFor"] == "pause").await;
+    until("the waiting delivery is counted", LONG, async || {
+        let shown = cli.run(&["webhooks", "show", &hook.id]).await.out;
+        shown.lines().any(|line| line.starts_with("waiting ") && line.ends_with(" 1 (pause)")).then_some(())
+    })
+    .await;
+    let recovery = cli.run(&["recover", &hook.id, "--from", "1h"]).await.out;
+    let resume = format!("until you resume it: `waypost webhooks resume {}`", hook.id);
+    assert!(recovery.contains(&resume) && !recovery.contains("sent again"), "{recovery}");
+    let other = ["replay", &hook.id, "--from", "1h", "--types", "payee.*", "--dry-run"];
+    let counted = cli.run(&other).await.out;
+    assert!(!counted.contains("replayed in a moment"), "a dry run only counts: {counted}");
+    cli.json(&["webhooks", "change", &hook.id, "--types", "booking.*"]).await;
+    let counted = cli.run(&other).await.out;
+    assert!(counted.contains("does not receive these types (payee.*)"), "{counted}");
 }

@@ -69,7 +69,7 @@ async fn an_enabled_webhook_is_shown_with_the_commands_for_missed_events() {
     let mut disabled = webhook("disabled");
     disabled["failingSince"] = json!("2026-11-15T09:45:00.000Z");
     disabled["disabledDate"] = json!("2026-11-20T09:45:00.123Z");
-    let commands = "\n  waypost recover whk_1 --from 2026-11-15T09:44:00.000Z\n  waypost replay whk_1 --from \
+    let commands = "\n  waypost recover whk_1 --from 2026-11-15T09:40:00.000Z\n  waypost replay whk_1 --from \
                     2026-11-20T09:45:00.123Z --dry-run\n";
     fake.on(&path, (200, disabled.clone()));
     let said = person.run(&["webhooks", "change", "whk_1", "--enable"]).await.done();

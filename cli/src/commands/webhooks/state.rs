@@ -8,8 +8,8 @@ use crate::{
     service::{Call, Service},
 };
 
-/// How long before a webhook's first failed attempt a recovery begins: the attempt's delivery was created before it.
-const BEFORE_FAILURE: SignedDuration = SignedDuration::from_mins(1);
+/// How long before a webhook's first failure a recovery begins: the delivery was created before its attempt failed.
+const BEFORE_FAILURE: SignedDuration = SignedDuration::from_mins(5);
 
 /// The webhook members that describe its state.
 #[derive(Deserialize)]
@@ -159,13 +159,13 @@ mod tests {
         let failing = format!(r#"{date},"failingSince":"2026-11-15T09:45:00Z""#);
         let commands = disabled(&failing).catch_up().expect("commands");
         assert!(commands.contains("disabled, from 2026-11-20 09:45:00Z. Next:\n"), "{commands}");
-        assert!(commands.contains("\n  waypost recover whk_1 --from 2026-11-15T09:44:00.000Z\n"), "{commands}");
+        assert!(commands.contains("\n  waypost recover whk_1 --from 2026-11-15T09:40:00.000Z\n"), "{commands}");
         assert!(
             commands.contains("\n  waypost replay whk_1 --from 2026-11-20T09:45:00.123Z --dry-run\n"),
             "{commands}"
         );
         let by_owner = disabled(date).catch_up().expect("commands");
-        assert!(by_owner.contains("waypost recover whk_1 --from 2026-11-20T09:44:00.123Z\n"), "{by_owner}");
+        assert!(by_owner.contains("waypost recover whk_1 --from 2026-11-20T09:40:00.123Z\n"), "{by_owner}");
         assert!(disabled("").catch_up().is_none() && state(date).catch_up().is_none());
     }
 }
