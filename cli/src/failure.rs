@@ -38,6 +38,9 @@ pub enum Failure {
     /// A signed request does not verify.
     #[error("{reason}")]
     Unverified { reason: String, next: String },
+    /// Nothing was found for a name that the user gave.
+    #[error("{reason}")]
+    NothingFound { reason: String, next: String },
     /// The response is not from a Waypost service.
     #[error("{address} answered with status {status}, but not as Waypost does")]
     Unexpected { address: String, status: u16 },
@@ -215,6 +218,7 @@ impl Failure {
             Self::Refused(_)
             | Self::Unexpected { .. }
             | Self::Unverified { .. }
+            | Self::NothingFound { .. }
             | Self::File { .. }
             | Self::Certificates(_)
             | Self::Output(_) => 1,
@@ -234,7 +238,7 @@ impl Failure {
             Self::Unexpected { .. } => {
                 "check the address, and whether a proxy answered; run `waypost login` to change the address".to_owned()
             }
-            Self::Unverified { next, .. } => next.clone(),
+            Self::Unverified { next, .. } | Self::NothingFound { next, .. } => next.clone(),
             Self::Certificates(_) => "install the package ca-certificates, or set SSL_CERT_FILE".to_owned(),
             Self::Refused(problem) => return problem.next_step(),
             Self::Usage(_) | Self::Interrupted | Self::File { .. } | Self::Output(_) => return None,
@@ -328,6 +332,7 @@ mod tests {
             (Failure::NoProfile { name: "live".to_owned(), stored: Vec::new() }, 4),
             (refused(403, "may-not-publish"), 4),
             (Failure::Unverified { reason: "No.".to_owned(), next: "Yes.".to_owned() }, 1),
+            (Failure::NothingFound { reason: "No.".to_owned(), next: "Yes.".to_owned() }, 1),
             (Failure::Interrupted, 130),
             (refused(401, "invalid-client"), 4),
             (refused(403, "insufficient-scope"), 4),

@@ -67,6 +67,13 @@ pub fn visible_line(text: &str) -> String {
     visible(text).replace(['\n', '\t'], " ")
 }
 
+/// Third-party text as one word of a command to paste.
+pub fn shell_word(text: &str) -> String {
+    let text = visible_line(text);
+    let is_plain = |letter: char| letter.is_alphanumeric() || ['-', '_', '.', ':', '/', '@'].contains(&letter);
+    if text.chars().all(is_plain) { text } else { format!("'{}'", text.replace('\'', r"'\''")) }
+}
+
 /// The colour of an HTTP status; `None` if a request did not complete.
 pub fn colour_of_answer(status: Option<u64>) -> Style {
     match status {
@@ -166,6 +173,19 @@ mod tests {
     fn text_of_third_parties_cannot_control_the_terminal() {
         assert_eq!(visible("a\u{1b}[2Jb\u{9b}c\u{202e}d\ne"), "a\u{fffd}[2Jb\u{fffd}c\u{fffd}d\ne");
         assert_eq!(visible_line("a\nb\tc"), "a b c");
+    }
+
+    #[test]
+    fn a_word_of_a_command_is_quoted_if_a_shell_would_change_it() {
+        for (text, word) in [
+            ("B-1017", "B-1017"),
+            ("#1017", "'#1017'"),
+            ("B 1017", "'B 1017'"),
+            ("O'Hara", r"'O'\''Hara'"),
+            ("$(id)\u{1b}", "'$(id)\u{fffd}'"),
+        ] {
+            assert_eq!(shell_word(text), word);
+        }
     }
 
     #[test]

@@ -54,7 +54,11 @@ Example:
     /// Sends a delivery again now, to its webhook's current address.
     #[command(after_help = "\
 Example:
-  waypost resend dlv_01m7w5gmev32p3wwt3y0b8j32h")]
+  waypost resend dlv_01m7w5gmev32p3wwt3y0b8j32h
+
+The command waits a few seconds for the attempt and prints its result, except with --json; the exit code is 0 even if
+the attempt failed. A resend waits neither for the webhook's pause to end nor for earlier deliveries about the same
+subject.")]
     Resend(WhichDelivery),
     /// Cancels an open delivery: no further attempt is made.
     #[command(after_help = "\

@@ -11,7 +11,7 @@ Examples:
 
 Exit codes:
   0  done
-  1  the service refused or failed, or a signed request is not valid; the message says why
+  1  the service refused or failed, `why` found nothing, or a signed request is not valid; the message says why
   2  the arguments are wrong; nothing was done
   3  the service cannot be reached
   4  not logged in, or the application lacks a credential, a scope, a managing entity or the right to publish

@@ -11,9 +11,9 @@ use crate::{
     service::{Call, Service},
 };
 
-/// How long to wait for the first attempt, and the pause between two polls.
-const WAIT: Duration = Duration::from_secs(5);
-const PAUSE: Duration = Duration::from_millis(250);
+/// How long to wait for an attempt, and the pause between two polls.
+pub const WAIT: Duration = Duration::from_secs(5);
+pub const PAUSE: Duration = Duration::from_millis(250);
 
 /// A first attempt's result, or why there is none.
 pub struct FirstAttempt {

@@ -19,7 +19,7 @@ Examples:
   waypost deliveries --failed
   waypost deliveries --subject B-20417
   waypost deliveries --follow
-  waypost deliveries --failed --limit 500 --json | jq -r '.[].id' | xargs -n 1 waypost resend
+  waypost deliveries --failed --limit 500 --json | jq -r '.[].id' | xargs -n 1 waypost resend --json
 
 With --follow, it prints each delivery within seconds after it is delivered, fails permanently or is cancelled. Of the
 deliveries that are already open, it follows the newest 100. It prints a resent, recovered or replayed delivery, or one
@@ -94,7 +94,9 @@ impl Deliveries {
 
     /// Why a list is empty, and the next step.
     fn hint(&self) -> &'static str {
-        if self.failed || self.subject.is_some() || self.webhook.is_some() {
+        if self.subject.is_some() {
+            "No delivery matches. `--subject` finds only the exact subject; `waypost why SUBJECT` also tries other capitals."
+        } else if self.failed || self.webhook.is_some() {
             "No delivery matches. Try fewer filters; `waypost webhooks show ID` shows the types that a webhook receives."
         } else {
             "There is no delivery yet. `waypost webhooks` lists the webhooks; `waypost trigger TYPE` sends a test event."

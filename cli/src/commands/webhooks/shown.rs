@@ -80,9 +80,13 @@ impl Webhook {
             other => other,
         };
         let since = self.paused_since.as_deref().map(|since| format!(" since {}", short_time(since)));
-        let until = match self.paused_until.as_deref() {
-            Some(until) => format!(" until {}", short_time(until)),
-            None => ", until you resume it".to_owned(),
+        let until = match (self.paused_by.as_deref(), self.paused_until.as_deref()) {
+            // The pause ends only if the endpoint responds to this check.
+            (Some("service"), Some(until)) => {
+                format!(" until the endpoint responds; the next check is at {}", short_time(until))
+            }
+            (_, Some(until)) => format!(" until {}", short_time(until)),
+            (_, None) => ", until you resume it".to_owned(),
         };
         Some(Cell::plain(&format!("by {by}{}{until}", since.unwrap_or_default())))
     }
@@ -212,7 +216,7 @@ mod tests {
             "headers    X-Tenant",
             r#"metadata   {"system":"pms-7"}"#,
             "failures   23 in a row since 2026-11-19 16:58:20Z: the endpoint refused\u{fffd}",
-            "paused     by the service until 2026-11-20 09:50:00Z",
+            "paused     by the service until the endpoint responds; the next check is at 2026-11-20 09:50:00Z",
         ] {
             assert!(text.lines().any(|shown| shown == line), "{line:?} in {text}");
         }

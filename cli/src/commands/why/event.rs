@@ -6,6 +6,7 @@ use serde_json::value::RawValue;
 use super::{
     MOST, all_webhooks, explanations,
     missed::{Missed, Reason, missed},
+    position,
     published::Event,
     shown::named,
     whole_deliveries,
@@ -44,7 +45,9 @@ struct MissedMember<'a> {
 pub async fn explain(service: &Service, id: &str, output: Output) -> Result<(), Failure> {
     let text = service.text(Call::get(&["webhook", "event", id])).await?;
     let event: Event = service.read(&text)?;
-    let ids = event.deliveries.iter().take(MOST).map(|delivery| delivery.id.clone());
+    let mut sorted: Vec<_> = event.deliveries.iter().collect();
+    sorted.sort_by_key(|delivery| position(&delivery.status));
+    let ids = sorted.iter().take(MOST).map(|delivery| delivery.id.clone());
     let deliveries = whole_deliveries(service, ids.collect()).await?;
     let webhooks = all_webhooks(service).await?;
     let missed = if event.is_test() { Vec::new() } else { missed(service, &event, &webhooks).await };
@@ -67,8 +70,9 @@ pub async fn explain(service: &Service, id: &str, output: Output) -> Result<(), 
     let explanations = explanations(service, &deliveries, &webhooks)?;
     let others = listed(&event, &missed).map(|listed| format!("\n\n{listed}")).unwrap_or_default();
     output.text(format!("{}\n{published}\n\n{explanations}{others}", event.title()))?;
-    if event.deliveries.len() > MOST {
-        output.remark(format!("Only the newest {MOST} of its {} deliveries are explained.", event.deliveries.len()));
+    if sorted.len() > MOST {
+        let many = sorted.len();
+        output.remark(format!("Only {MOST} of its {many} deliveries are explained, failed and waiting ones first."));
     }
     Ok(())
 }

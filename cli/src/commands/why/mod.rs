@@ -11,6 +11,7 @@ use std::collections::HashMap;
 use clap::Args;
 
 use self::shown::{Diagnosed, Webhook, shown};
+use super::identifier::possible_subject;
 use crate::{
     failure::Failure,
     machine,
@@ -24,9 +25,10 @@ Examples:
   waypost why dlv_01m7w5gmev32p3wwt3y0b8j32h
   waypost why evt_01m7w5gmev7xwvpyt3bc2k45jh
 
-For a subject or an event, it explains up to ten of the newest deliveries; for an event, also why other webhooks got
-none. With --json, it prints a delivery as `waypost show` does, a list of them for a subject, and for an event an object
-with `event`, `deliveries` and `withoutDelivery`.";
+For a subject or an event, it explains up to ten deliveries, failed and waiting ones first. For a subject, it also lists
+the events, and tries the text without a leading `#` and in other capitals. For an event, it says why other webhooks got
+no delivery. With --json, it prints a delivery as `waypost show` does, a list of them for a subject, and for an event an
+object with `event`, `deliveries` and `withoutDelivery`. The exit code is 1 if it finds nothing.";
 
 /// The maximum number of deliveries that are explained.
 const MOST: usize = 10;
@@ -47,7 +49,7 @@ impl Why {
         } else if about.starts_with("evt_") {
             event::explain(service, about, output).await
         } else {
-            subject::explain(service, about, output).await
+            subject::explain(service, possible_subject(about)?, output).await
         }
     }
 }
@@ -73,6 +75,17 @@ async fn whole_deliveries(service: &Service, ids: Vec<String>) -> Result<Vec<Str
         deliveries.push(service.text(Call::get(&["webhook", "delivery", &id])).await?);
     }
     Ok(deliveries)
+}
+
+/// The position of deliveries with a status in an explanation: those in trouble come first.
+fn position(status: &str) -> u8 {
+    match status {
+        "failed" => 0,
+        "retrying" => 1,
+        "cancelled" => 3,
+        "delivered" => 4,
+        _ => 2,
+    }
 }
 
 /// The explanations of deliveries.

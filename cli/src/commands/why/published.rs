@@ -29,6 +29,7 @@ pub struct Event {
 #[serde(rename_all = "camelCase")]
 pub struct EventDelivery {
     pub id: String,
+    pub status: String,
     webhook_identifier: String,
 }
 
@@ -72,7 +73,8 @@ mod tests {
         let sent: Event = serde_json::from_str(sent).expect("an event");
         assert!(sent.is_test() && !sent.has_delivery_to("whk_1") && !sent.is_about("whk_1"));
         let delivered = r#"{"id":"evt_1","type":"webhook.test","timestamp":"2026-11-20T09:45:00Z",
-            "data":{"webhookIdentifier":"whk_1"},"deliveries":[{"id":"dlv_1","webhookIdentifier":"whk_1"}]}"#;
+            "data":{"webhookIdentifier":"whk_1"},
+            "deliveries":[{"id":"dlv_1","status":"failed","webhookIdentifier":"whk_1"}]}"#;
         let delivered: Event = serde_json::from_str(delivered).expect("an event");
         assert!(delivered.is_test() && delivered.has_delivery_to("whk_1") && delivered.is_about("whk_1"));
     }

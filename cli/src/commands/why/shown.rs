@@ -4,7 +4,10 @@ use jiff::Timestamp;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use crate::output::{BOLD, DIM, colour_of, short_time, visible_line};
+use crate::{
+    commands::wait::{Pause, Wait},
+    output::{BOLD, DIM, colour_of, short_time, visible_line},
+};
 
 /// The maximum number of characters of a response that are quoted.
 const QUOTED: usize = 200;
@@ -13,7 +16,7 @@ const NAMES: usize = 10;
 /// The minimum width of the text beside them.
 const LEAST: usize = 30;
 
-/// The webhook members that an explanation needs.
+/// The members of a webhook that an explanation needs.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Webhook {
@@ -26,10 +29,11 @@ pub struct Webhook {
     pub created_date: Timestamp,
     pub disabled_date: Option<Timestamp>,
     pub last_update: Timestamp,
+    paused_by: Option<String>,
     paused_until: Option<String>,
 }
 
-/// The delivery members that an explanation needs.
+/// The members of a delivery that its explanation needs.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Diagnosed {
@@ -40,6 +44,7 @@ pub struct Diagnosed {
     #[serde(default)]
     test: bool,
     status: String,
+    event_identifier: Option<String>,
     pub webhook_identifier: String,
     attempt_count: u64,
     next_attempt_date: Option<String>,
@@ -78,6 +83,21 @@ impl Webhook {
         };
         self.event_list.is_empty() || self.event_list.iter().any(includes)
     }
+
+    fn pause(&self) -> Pause<'_> {
+        Pause { by: self.paused_by.as_deref(), until: self.paused_until.as_deref() }
+    }
+}
+
+impl Diagnosed {
+    fn wait(&self) -> Wait<'_> {
+        Wait {
+            status: &self.status,
+            reason: self.waiting_for.as_deref(),
+            next: self.next_attempt_date.as_deref(),
+            held_by: self.held_by.as_deref(),
+        }
+    }
 }
 
 impl Attempt {
@@ -98,11 +118,13 @@ pub fn shown(delivery: &Diagnosed, webhook: Option<&Webhook>, width: Option<usiz
     let to = webhook.map_or_else(|| id.clone(), |webhook| format!("{} ({id})", visible_line(&webhook.name)));
     let colour = colour_of(&delivery.status);
     let status = format!("{colour}{}{colour:#}", visible_line(&delivery.status));
+    let pause = webhook.map(Webhook::pause).unwrap_or_default();
     let texts = [
+        ("event", delivery.event_identifier.as_deref().map(visible_line)),
         ("webhook", Some(to)),
         ("happened", Some(happened(delivery))),
         ("response", response(delivery)),
-        ("waits", waits(delivery, webhook)),
+        ("waits", delivery.wait().sentence(pause)),
         ("cause", delivery.advice.as_ref().map(|advice| visible_line(&advice.meaning))),
         ("remedy", delivery.advice.as_ref().map(|advice| visible_line(&advice.remedy))),
     ];
@@ -124,7 +146,7 @@ fn label(name: &str) -> String {
     format!("{DIM}{name:<NAMES$}{DIM:#}")
 }
 
-/// Text next to its name, wrapped to this width.
+/// Text beside its name, wrapped to this width.
 pub fn named(name: &str, text: &str, width: Option<usize>) -> String {
     let width = width.map_or(usize::MAX, |width| width.saturating_sub(NAMES).max(LEAST));
     let mut lines: Vec<String> = Vec::new();
@@ -170,33 +192,6 @@ fn response(delivery: &Diagnosed) -> Option<String> {
     Some(if body.chars().count() > QUOTED { body.chars().take(QUOTED).chain(['…']).collect() } else { body })
 }
 
-/// Why the delivery is waiting, and until when; `None` if the delivery is final.
-fn waits(delivery: &Diagnosed, webhook: Option<&Webhook>) -> Option<String> {
-    if !["pending", "retrying"].contains(&delivery.status.as_str()) {
-        return None;
-    }
-    let next = delivery.next_attempt_date.as_deref().map(|date| visible_line(&short_time(date)));
-    let at = |text: &str| next.as_ref().map_or_else(String::new, |next| format!("{text} {next}"));
-    Some(match delivery.waiting_for.as_deref() {
-        Some("schedule") => format!("For its next attempt on the retry schedule{}.", at(", at")),
-        Some("breaker") => format!("Until the endpoint responds again{}.", at("; it is checked at")),
-        Some("pause") => {
-            let until = webhook.and_then(|webhook| webhook.paused_until.as_deref());
-            let end = until.map(|until| format!(", at {}", visible_line(&short_time(until))));
-            format!("Until its webhook's pause ends{}.", end.unwrap_or_else(|| ", when you resume it".to_owned()))
-        }
-        Some("order") => {
-            let before = delivery.held_by.as_deref().map(visible_line).unwrap_or_default();
-            format!("Until {before}, the previous delivery for the same subject, has ended.")
-        }
-        Some("rate") => format!("For its turn under the webhook's limit on attempts per second{}.", at(", at")),
-        Some("reader") => "Until a program reads the webhook's feed.".to_owned(),
-        Some("limit") => "For other attempts to finish: too many are under way.".to_owned(),
-        Some(other) => format!("{}{}.", visible_line(other), at(", until")),
-        None => "Its attempt begins now or is under way.".to_owned(),
-    })
-}
-
 /// The commands for the next step, to paste.
 fn next_commands(delivery: &Diagnosed) -> Vec<String> {
     let [id, webhook] = [&delivery.id, &delivery.webhook_identifier].map(|id| visible_line(id));
@@ -210,9 +205,9 @@ fn next_commands(delivery: &Diagnosed) -> Vec<String> {
         _ if delivery.erased_date.is_some() || delivery.cancel_reason.as_deref() == Some("webhook-removed") => {
             Vec::new()
         }
-        (_, Some("disabled" | "gone")) => vec![enable, test, resend],
+        (_, Some("disabled" | "gone")) => vec![enable, resend, test],
         (_, Some("paused-by-owner")) => vec![format!("waypost webhooks resume {webhook}")],
-        (_, Some("paused")) => vec![test],
+        (_, Some("paused")) => vec![resend, test],
         (_, Some("held")) => {
             delivery.held_by.iter().map(|before| format!("waypost why {}", visible_line(before))).collect()
         }
@@ -221,7 +216,7 @@ fn next_commands(delivery: &Diagnosed) -> Vec<String> {
             vec![format!("waypost webhooks change {webhook} --url https://NEW-ADDRESS"), resend]
         }
         (_, Some("reported" | "unconfirmed" | "interrupted")) => vec![show, resend],
-        (_, Some(_)) => vec![show, test, resend],
+        (_, Some(_)) => vec![show, resend, test],
         _ if delivery.waiting_for.as_deref() == Some("reader") => vec![format!("waypost webhooks show {webhook}")],
         ("pending" | "retrying", None) => vec![show],
         (_, None) => vec![resend],
@@ -258,8 +253,8 @@ mod tests {
 
     fn explained(members: &str, width: Option<usize>) -> String {
         let delivery = format!(
-            r#"{{"id":"dlv_1","type":"booking.created","webhookIdentifier":"whk_1","attempts":[
-            {{"attemptDate":"2026-11-20T09:45:10.412Z","httpStatus":500,"responseBody":"out of\u001b memory"}}],{members}}}"#
+            r#"{{"id":"dlv_1","type":"booking.created","eventIdentifier":"evt_1","webhookIdentifier":"whk_1",
+            "attempts":[{{"attemptDate":"2026-11-20T09:45:10.412Z","httpStatus":500,"responseBody":"out of\u001b memory"}}],{members}}}"#
         );
         let delivery = serde_json::from_str(&delivery).expect("a delivery");
         let webhook = webhook(r#""pausedUntil":"2026-11-21T06:00:00.000Z","eventList":[]"#);
@@ -277,6 +272,7 @@ mod tests {
         let expected = "\
 dlv_1  booking.created  B-1
 status    retrying
+event     evt_1
 webhook   Booking sync (whk_1)
 happened  Not delivered yet, after 2 attempts. The last one at 2026-11-20 09:45:10Z: 500.
 response  out of\u{fffd} memory
@@ -285,8 +281,8 @@ cause     The endpoint failed.
 remedy    Look for an error in its log.
 Next:
   waypost show dlv_1
-  waypost webhooks test whk_1
-  waypost resend dlv_1";
+  waypost resend dlv_1
+  waypost webhooks test whk_1";
         assert_eq!(text, expected);
     }
 
