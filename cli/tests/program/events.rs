@@ -60,6 +60,7 @@ async fn a_publication_without_an_answer_is_repeated_with_its_key() {
 fn failed(id: &str) -> Value {
     json!({
         "id": id, "type": "booking.created", "subject": "B-1", "status": "failed", "webhookIdentifier": "whk_1",
+        "eventIdentifier": "evt_1",
         "createdDate": "2026-11-20T09:45:00.123Z", "attemptCount": 10, "event": {},
         "advice": { "cause": "broken", "meaning": "The endpoint failed.", "remedy": "Look for an error in its log." },
         "attempts": [{ "attemptNumber": 10, "attemptDate": "2026-11-20T09:45:00.158Z", "durationMs": 87, "httpStatus": 500 }],
@@ -77,7 +78,8 @@ async fn why_explains_the_deliveries_of_a_booking_and_gives_commands() {
         "Delivered on attempt 1",
         "Not delivered after 10 attempts. The last one at 2026-11-20 09:45:00Z: 500.",
         "cause     The endpoint failed.",
-        "  waypost resend dlv_2",
+        "event     evt_1",
+        "  waypost resend dlv_2\n  waypost webhooks test whk_1",
     ] {
         assert!(said.contains(part), "{part} in {said}");
     }
@@ -172,27 +174,147 @@ async fn why_distinguishes_an_unknown_event_from_one_without_a_delivery() {
     let deliveries = format!("{ME}/webhook/delivery/list");
     let events = format!("{ME}/webhook/event");
     fake.on(&deliveries, (200, json!({ "items": [] })));
-    let nothing = person.run(&["why", "B-2"]).await.done();
-    assert!(nothing.contains("Nothing about `B-2` was found") && nothing.contains("waypost whoami"), "{nothing}");
+    fake.on(&deliveries, (200, json!({ "items": [] })));
+    let nothing = person.run(&["why", "B-2"]).await.failed(1);
+    assert!(nothing.starts_with("error: nothing about `B-2` was found"), "{nothing}");
+    assert!(nothing.contains("next: `waypost whoami`"), "{nothing}");
     let item = json!({ "id": "evt_3", "type": "booking.created", "timestamp": EVENT_TIME, "deliveries": [] });
     for _ in 0..2 {
+        // Both spellings have no delivery.
+        fake.on(&deliveries, (200, json!({ "items": [] })));
         fake.on(&deliveries, (200, json!({ "items": [] })));
         // A page may be empty and have a next one.
         fake.on(&events, (200, json!({ "items": [], "nextCursor": "more" })));
         fake.on(&events, (200, json!({ "items": [item] })));
     }
+    let before = fake.received(&events).len();
     let said = person.run(&["why", "B-3"]).await.done();
     let expected = "No delivery of `B-3` was found, but its events were published:\n  evt_3  booking.created  2026-11-20 \
                     09:45:00Z\nNext:\n  waypost why evt_3\n";
     assert_eq!(said, expected);
     let asked = fake.received(&events);
     assert_eq!(
-        (asked[1].query.as_str(), asked[2].query.as_str()),
-        ("limit=5&subject=B-3", "limit=5&subject=B-3&cursor=more")
+        (asked[before].query.as_str(), asked[before + 1].query.as_str()),
+        ("limit=20&subject=B-3", "limit=20&subject=B-3&cursor=more")
     );
     let ended = person.run(&["why", "B-3", "--json"]).await;
     assert!(ended.err.contains("waypost why evt_3"), "{ended:?}");
     assert_eq!(ended.done(), "[]\n");
+}
+
+#[tokio::test]
+async fn why_finds_a_subject_in_other_capitals_and_says_which() {
+    let fake = Fake::start().await;
+    let person = logged_in(&fake).await;
+    let list = format!("{ME}/webhook/delivery/list");
+    for (given, empty) in [("b-1", 1), ("#b-1", 2)] {
+        for _ in 0..empty {
+            fake.on(&list, (200, json!({ "items": [] })));
+        }
+        fake.on(&format!("{ME}/webhook/delivery/dlv_2"), (200, failed("dlv_2")));
+        let ended = person.run(&["why", given]).await;
+        let notice = format!("Found the subject `B-1`; no delivery has the subject `{given}`.");
+        assert!(ended.err.contains(&notice), "{ended:?}");
+        assert!(ended.done().contains("waypost resend dlv_2"));
+    }
+    let asked = fake.received(&list);
+    assert!(asked[0].query.ends_with("subject=b-1") && asked[1].query.ends_with("subject=B-1"), "{asked:?}");
+}
+
+#[tokio::test]
+async fn why_explains_trouble_first_and_lists_the_events_of_a_subject() {
+    let fake = Fake::start().await;
+    let person = logged_in(&fake).await;
+    let statuses = ["delivered"; 9].into_iter().chain(["cancelled", "pending", "failed"]);
+    let mut items = Vec::new();
+    for (status, number) in statuses.zip(1..) {
+        let id = format!("dlv_{number}");
+        let mut whole = failed(&id);
+        whole["status"] = json!(status);
+        fake.on(&format!("{ME}/webhook/delivery/{id}"), (200, whole));
+        items.push(json!({ "id": id, "status": status }));
+    }
+    fake.on(&format!("{ME}/webhook/delivery/list"), (200, json!({ "items": items })));
+    let webhooks = [listed("whk_1", &json!({})), listed("whk_2", &json!({}))];
+    fake.on(&format!("{ME}/webhook/list"), (200, json!(webhooks)));
+    let of_webhook = json!([{ "status": "failed", "count": 1, "webhookIdentifiers": ["whk_1"] }]);
+    let event = json!({ "id": "evt_1", "type": "booking.created", "timestamp": EVENT_TIME, "deliveries": of_webhook });
+    fake.on(&format!("{ME}/webhook/event"), (200, json!({ "items": [event] })));
+    let ended = person.run(&["why", "B-1"]).await;
+    let notice = "Only 10 of 12 deliveries are explained, failed and waiting ones first: `waypost deliveries \
+                  --subject B-1` lists all.";
+    assert!(ended.err.contains(notice), "{ended:?}");
+    let said = ended.done();
+    let title = |line: &str| Some(line.strip_suffix("  booking.created  B-1")?.to_owned());
+    let titles: Vec<_> = said.lines().filter_map(title).collect();
+    assert_eq!(titles[..4], ["dlv_12", "dlv_11", "dlv_10", "dlv_1"], "{said}");
+    let events = "\n\nEvents, newest first:\n  evt_1  booking.created  2026-11-20 09:45:00Z  no delivery to Name of \
+                  whk_2\n`waypost why evt_1` gives the reasons for that event.\n";
+    assert!(said.ends_with(events), "{said}");
+}
+
+/// A delivery that is open, with further members.
+fn open(members: &Value) -> (u16, Value) {
+    let mut open = failed("dlv_2");
+    open["status"] = json!("pending");
+    let members = members.as_object().expect("an object").clone();
+    open.as_object_mut().expect("an object").extend(members);
+    (200, open)
+}
+
+#[tokio::test]
+async fn resend_prints_the_result_of_the_attempt_and_a_broken_order() {
+    let fake = Fake::start().await;
+    let person = logged_in(&fake).await;
+    let path = format!("{ME}/webhook/delivery/dlv_2");
+    let attempt = json!({ "attemptNumber": 11, "attemptDate": EVENT_TIME, "durationMs": 87, "httpStatus": 422 });
+    fake.on(&path, open(&json!({ "waitingFor": "order", "heldBy": "dlv_0" })));
+    fake.on(&format!("{path}/resend"), open(&json!({})));
+    fake.on(&path, open(&json!({})));
+    fake.on(&path, open(&json!({ "status": "failed", "attempts": [attempt] })));
+    let said = person.run(&["resend", "dlv_2"]).await.done();
+    let expected = "\
+A resend does not wait for the earlier delivery about B-1 (dlv_0), which is still open.
+Attempt 11 of dlv_2 failed: 422. No further attempt follows.
+`waypost why dlv_2` shows the cause and the remedy.
+";
+    assert_eq!(said, expected);
+    let exact: Value = serde_json::from_str(&person.run(&["resend", "dlv_1", "--json"]).await.done()).expect("JSON");
+    assert_eq!((&exact["id"], &exact["attempts"]), (&json!("dlv_1"), &json!([])));
+}
+
+#[tokio::test]
+async fn resend_does_not_wait_for_a_reader_or_the_end_of_a_pause() {
+    let fake = Fake::start().await;
+    let person = logged_in(&fake).await;
+    let path = format!("{ME}/webhook/delivery/dlv_2");
+    for (reason, words) in
+        [("reader", "until a program reads the webhook's feed."), ("breaker", "until the endpoint responds again: ")]
+    {
+        let before = fake.received(&path).len();
+        fake.on(&path, open(&json!({ "waitingFor": reason })));
+        fake.on(&format!("{path}/resend"), open(&json!({ "waitingFor": reason })));
+        let said = person.run(&["resend", "dlv_2"]).await.done();
+        let expected = format!("dlv_2 has not been sent again yet: it is waiting {words}");
+        assert!(said.starts_with(&expected), "{said}");
+        assert_eq!(fake.received(&path).len(), before + 1, "{reason}");
+    }
+}
+
+#[tokio::test]
+async fn an_identifier_of_the_wrong_kind_leads_to_the_right_command() {
+    let fake = Fake::start().await;
+    let person = logged_in(&fake).await;
+    for (arguments, command) in [
+        (["resend", "B-1"], "`waypost why B-1`"),
+        (["show", "evt_1"], "`waypost why evt_1`"),
+        (["cancel", "whk_1"], "`waypost deliveries --webhook whk_1`"),
+        (["why", "whk_1"], "`waypost webhooks show whk_1`"),
+    ] {
+        let said = person.run(&arguments).await.failed(2);
+        assert!(said.starts_with("error: `") && said.contains(command), "{said}");
+    }
+    assert!(fake.everything().iter().all(|request| !request.path.contains("/webhook/delivery/")));
 }
 
 #[tokio::test]

@@ -215,7 +215,8 @@ fn usual(shared: &Shared, received: &Received) -> (u16, Value) {
         }
         ("GET", "/webhook/delivery/list") => (200, page(received)),
         ("GET", "/webhook/delivery/dlv_1") => (200, delivery()),
-        ("POST", "/webhook/delivery/dlv_1/resend" | "/webhook/delivery/dlv_1/cancel") => (200, delivery()),
+        ("POST", "/webhook/delivery/dlv_1/cancel") => (200, delivery()),
+        ("POST", "/webhook/delivery/dlv_1/resend") => (202, due()),
         ("POST", "/hooks") => (200, json!({})),
         _ => problem(404, "not-found", "There is nothing here."),
     }
@@ -236,7 +237,7 @@ pub fn webhook(state: &str) -> Value {
 
 /// An event with two deliveries, one of them to a webhook that was removed.
 fn event() -> Value {
-    let delivery = |id: &str, webhook: &str| json!({ "id": id, "webhookIdentifier": webhook });
+    let delivery = |id: &str, webhook: &str| json!({ "id": id, "status": "delivered", "webhookIdentifier": webhook });
     json!({
         "id": "evt_1", "type": "booking.created", "subject": "B-1", "timestamp": EVENT_TIME, "data": { "nights": 3 },
         "managingEntityIdentifier": "hotel", "deliveries": [delivery("dlv_1", WEBHOOK), delivery("dlv_2", "whk_0")],
@@ -262,9 +263,19 @@ fn delivery() -> Value {
     json!({
         "id": "dlv_1", "type": "booking.created", "status": "delivered", "url": "https://hooks.example.com",
         "webhookIdentifier": "whk_1", "createdDate": "2026-11-20T09:45:00.123Z", "attemptCount": 1,
+        "eventIdentifier": "evt_1",
         "attempts": [{
             "attemptNumber": 1, "attemptDate": "2026-11-20T09:45:00.158Z", "durationMs": 87, "httpStatus": 204,
         }],
         "event": { "id": "evt_1", "type": "booking.created", "data": { "nights": 3 } },
     })
+}
+
+/// The delivery before its attempt.
+fn due() -> Value {
+    let mut due = delivery();
+    due["status"] = json!("pending");
+    due["attemptCount"] = json!(0);
+    due["attempts"] = json!([]);
+    due
 }

@@ -181,6 +181,10 @@ async fn every_end_has_its_exit_code_and_says_what_to_do() {
         &["publish", "--type", "booking.created", "--data", "{"],
         &["publish", "--type", "booking.created", "--data", "@nothing"],
         &["open", "B-1"],
+        &["show", "B-1"],
+        &["resend", "evt_1"],
+        &["cancel", "whk_1"],
+        &["why", "whk_1"],
         &["token", "--profile", "../other"],
         &["webhooks", "create", "--name", "a"],
         &["webhooks", "change", "whk_1"],
@@ -246,6 +250,7 @@ async fn deliveries_are_plain_when_piped_and_paged_to_the_limit() {
     assert_eq!(listed[1]["id"], "dlv_2");
     let shown = person.run(&["show", "dlv_1"]).await.done();
     assert!(shown.contains("delivered") && shown.contains("204  87 ms"), "{shown}");
+    assert!(shown.contains("webhook   Booking sync (whk_1)"), "{shown}");
     for command in ["resend", "cancel"] {
         let shown: Value = serde_json::from_str(&person.run(&[command, "dlv_1", "--json"]).await.done()).expect("JSON");
         assert_eq!(shown["id"], "dlv_1");
@@ -369,7 +374,7 @@ async fn a_limit_of_the_service_is_waited_for() {
     fake.on(&resend, problem(429, "too-many-requests", "At most 300 a minute."));
     let ended = person.run(&["resend", "dlv_1"]).await;
     assert!(ended.err.contains("sending the request again in 1 s"), "{ended:?}");
-    ended.done();
+    assert_eq!(ended.done(), "Attempt 1 of dlv_1 succeeded: 204.\n");
     assert_eq!(fake.received(&resend).len(), 2);
 }
 

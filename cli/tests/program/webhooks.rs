@@ -334,9 +334,11 @@ async fn a_list_that_its_limit_cuts_says_so() {
 async fn an_empty_list_of_deliveries_says_what_to_try_next() {
     let fake = Fake::start().await;
     let person = logged_in(&fake).await;
-    for (arguments, hint) in
-        [(&["deliveries"][..], "`waypost trigger TYPE`"), (&["deliveries", "--failed"], "`waypost webhooks show ID`")]
-    {
+    for (arguments, hint) in [
+        (&["deliveries"][..], "`waypost trigger TYPE`"),
+        (&["deliveries", "--failed"], "`waypost webhooks show ID`"),
+        (&["deliveries", "--failed", "--subject", "b-1"], "`waypost why SUBJECT` also tries other capitals"),
+    ] {
         fake.on(&format!("{ME}/webhook/delivery/list"), (200, json!({ "items": [] })));
         let ended = person.run(arguments).await;
         assert!(ended.err.contains(hint), "{ended:?}");
