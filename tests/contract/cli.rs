@@ -109,6 +109,10 @@ impl Listening {
     }
 }
 
+fn text<'a>(json: &'a Value, member: &str) -> &'a str {
+    json[member].as_str().unwrap_or_else(|| panic!("{member} in {json:#}"))
+}
+
 #[contract_test]
 async fn the_command_line_shows_and_resends_deliveries(suite: Arc<Suite>) {
     let entity = suite.entity().await;
@@ -132,10 +136,46 @@ async fn the_command_line_shows_and_resends_deliveries(suite: Arc<Suite>) {
 
     let shown = cli.run(&["show", &delivery]).await.out;
     assert!(shown.contains("failed") && shown.contains("B-77"), "{shown}");
+    assert!(shown.contains(&format!("{} ({})", text(&hook.json, "name"), hook.id)), "{shown}");
+    let wrong = cli.run(&["resend", "B-77"]).await;
+    assert!(wrong.code == Some(2) && wrong.err.contains("`waypost why B-77`"), "{wrong:?}");
     let resent = cli.json(&["resend", &delivery]).await;
     assert_eq!((&resent["id"], &resent["status"]), (&json!(delivery), &json!("pending")), "{resent:#}");
     entity.until_status(&delivery, &["delivered"]).await;
     assert_eq!(cli.json(&["show", &delivery]).await["attemptCount"], 2);
+
+    let again = cli.run(&["resend", &delivery]).await;
+    // A busy machine may make the attempt after the program has ended.
+    let results = [
+        format!("Attempt 3 of {delivery} succeeded: 204."),
+        format!("The attempt of {delivery} has not finished yet"),
+        format!("{delivery} has not been sent again yet"),
+    ];
+    assert!(again.code == Some(0) && results.iter().any(|result| again.out.contains(result)), "{again:?}");
+}
+
+#[contract_test]
+async fn resend_names_a_feed_and_an_earlier_delivery_that_held_this_one(suite: Arc<Suite>) {
+    let entity = suite.entity().await;
+    let cli = Cli::of(&suite, &entity);
+    let feed = entity.hook_with(json!({ "name": "feed", "delivery": "pull", "eventList": [] })).await;
+    let unread = entity.publish(json!({ "bookingIdentifier": "B-79" })).await;
+    entity.until_delivery(&unread, "waits for a reader", |delivery| delivery["waitingFor"] == "reader").await;
+    let said = cli.run(&["resend", &unread]).await;
+    assert!(said.code == Some(0) && said.out.contains("until a program reads the webhook's feed."), "{said:?}");
+    assert!(!said.out.contains("next attempt"), "{said:?}");
+    entity.changed(&feed.id, json!({ "enabled": false })).await;
+
+    let receiver = Receiver::start().await;
+    let url = receiver.on("/", [Behaviour::answer(503, &[("retry-after", "3600")], "")]);
+    entity.hook_with(json!({ "name": "ordered", "eventUrl": url, "eventList": [], "order": "subject" })).await;
+    let first = entity.publish(json!({ "bookingIdentifier": "B-80" })).await;
+    entity.until_status(&first, &["retrying"]).await;
+    let held = entity.publish(json!({ "bookingIdentifier": "B-80" })).await;
+    entity.until_delivery(&held, "waits for its turn", |delivery| delivery["waitingFor"] == "order").await;
+    let said = cli.run(&["resend", &held]).await;
+    let notice = format!("A resend does not wait for the earlier delivery about B-80 ({first})");
+    assert!(said.code == Some(0) && said.out.contains(&notice), "{said:?}");
 }
 
 #[contract_test]

@@ -62,8 +62,15 @@ async fn why_gives_the_advice_of_the_service_and_the_next_commands(suite: Arc<Su
     for part in [text(advice, "meaning"), text(advice, "remedy"), "no database", "503", "on the retry schedule"] {
         assert!(explained.contains(part), "{part} in {explained}");
     }
-    assert!(explained.contains(&format!("waypost resend {delivery}")), "{explained}");
+    let next = format!("\n  waypost resend {delivery}\n  waypost webhooks test {}", hook.id);
+    assert!(explained.contains(&next), "{explained}");
     let event = text(&shown, "eventIdentifier");
+    assert!(explained.contains(&format!("event     {event}")), "{explained}");
+    until("the subject is found in other capitals", LONG, async || {
+        let ended = cli.run(&["why", "#b-82"]).await;
+        (ended.out.contains(&delivery) && ended.err.contains("Found the subject `B-82`")).then_some(())
+    })
+    .await;
     assert_eq!(cli.json(&["why", event]).await["deliveries"][0]["advice"], *advice);
     cli.json(&["webhooks", "pause", &hook.id]).await;
     let held = entity.publish(json!({ "bookingIdentifier": "B-83" })).await;
@@ -71,7 +78,9 @@ async fn why_gives_the_advice_of_the_service_and_the_next_commands(suite: Arc<Su
     let explained = cli.run(&["why", &held]).await.out;
     assert!(explained.contains(&format!("waypost webhooks resume {}", hook.id)), "{explained}");
     let unknown = cli.run(&["why", "B-84"]).await;
-    assert!(unknown.code == Some(0) && unknown.out.contains("Nothing about `B-84` was found"), "{unknown:?}");
+    assert!(unknown.code == Some(1) && unknown.err.contains("nothing about `B-84` was found"), "{unknown:?}");
+    let webhook = cli.run(&["why", &hook.id]).await;
+    assert!(webhook.code == Some(2) && webhook.err.contains("`waypost webhooks show whk_"), "{webhook:?}");
     let unknown = cli.run(&["why", "evt_01m7w5gmev7xwvpyt3bc2k45jh"]).await;
     assert!(unknown.code == Some(1) && unknown.err.contains("no such event"), "{unknown:?}");
     assert!(unknown.out.is_empty() && unknown.err.contains("next: check the identifier"), "{unknown:?}");
@@ -131,6 +140,12 @@ async fn why_says_of_each_webhook_why_it_did_not_get_an_event(suite: Arc<Suite>)
         assert!(shown.contains(part), "{part} in {shown}");
     }
     assert!(!shown.contains(&format!("({}): ", late.id)) && !shown.contains("waypost replay"), "{shown}");
+    until("the event is listed with the webhooks without a delivery", LONG, async || {
+        let ended = cli.run(&["why", "B-88"]).await;
+        let names = ["Payees", "Large", "Off"].iter().all(|name| ended.out.contains(name));
+        (names && ended.out.contains("no delivery to ")).then_some(())
+    })
+    .await;
 }
 
 #[contract_test]
