@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use super::{Attempt, Delivery, DeliveryWebhook};
+use super::view::{Attempt, Delivery, DeliveryWebhook};
 use crate::{
     commands::{
         first_attempt::{PAUSE, WAIT},

@@ -1,6 +1,6 @@
 //! A delivery with its attempts and its event, for people.
 
-use super::{Attempt, Delivery, DeliveryWebhook};
+use super::view::{Attempt, Delivery, DeliveryWebhook};
 use crate::{
     output::{BOLD, DIM, colour_of, pretty_json, short_time, visible},
     table::{Cell, members},
