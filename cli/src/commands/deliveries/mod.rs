@@ -95,7 +95,8 @@ impl Deliveries {
     /// Why a list is empty, and the next step.
     fn hint(&self) -> &'static str {
         if self.subject.is_some() {
-            "No delivery matches. `--subject` finds only the exact subject; `waypost why SUBJECT` also tries other capitals."
+            "No delivery matches. `--subject` finds only the exact subject; `waypost why SUBJECT` also tries other \
+             capitals."
         } else if self.failed || self.webhook.is_some() {
             "No delivery matches. Try fewer filters; `waypost webhooks show ID` shows the types that a webhook receives."
         } else {
