@@ -92,14 +92,16 @@ function Nothing({ query, hasMore, types, webhooks }) {
   }
   if (isFiltered(query)) {
     const { status = "", subject, event } = query;
-    const others = Object.keys(query).some((name) => !["subject", "event", "live", "cursor"].includes(name));
-    return html`<${Empty} icon="filter" title="No delivery matches these filters">
+    const others = Object.keys(query).filter((name) => !["subject", "event", "live", "cursor"].includes(name)).join();
+    const title = subject && (others ? others === "status" && status === "failed" && " has failed" : " was found");
+    return html`<${Empty} icon="filter" title=${title ? html`No delivery about <bdi>${subject}</bdi>${title}`
+      : "No delivery matches these filters"}>
       ${subject && html`<${NotFound} ...${{ subject, types, webhooks: webhooks ?? [] }} />`}
       ${status.includes("failed") && !status.includes("retrying") && html`
         <p>Deliveries that are still being retried are under${" "}
         <a href=${address("/deliveries", { ...query, cursor: "", status: "retrying" })}>Retrying</a>.</p>`}
-      ${(subject || event) && others && html`
-        <p><a href=${address("/deliveries", { subject, event })}>Search all deliveries for <bdi>${subject ?? event}</bdi></a></p>`}
+      ${event && others && html`
+        <p><a href=${address("/deliveries", { event })}>Search all deliveries for <bdi>${event}</bdi></a></p>`}
       <p><a href="/panel/deliveries">Show all deliveries</a></p><//>`;
   }
   if (webhooks?.length === 0) {

@@ -19,6 +19,7 @@ import { Recovery } from "../parts/recovery.js";
 import { Time } from "../parts/time.js";
 import { Timeline } from "../parts/timeline.js";
 import { Verdict } from "../parts/verdict.js";
+import { lastView } from "../parts/delivery_search.js";
 import { Waiting } from "../parts/empty.js";
 import { mayHaveFailed } from "../parts/counts.js";
 import { labelOf, useTypes } from "../parts/known.js";
@@ -41,6 +42,8 @@ async function read(id) {
     if (refusal.status !== 404) throw refusal;
     return null;
   });
+  // The service checks the paused webhook, not each of its deliveries.
+  if (delivery.waitingFor === "breaker") delivery.nextAttemptDate = webhook?.pausedUntil ?? delivery.nextAttemptDate;
   return { delivery, webhook };
 }
 
@@ -69,7 +72,7 @@ export default function Delivery({ parts: [, id], query }) {
   const [resent, expect] = useState(null);
   const every = pace(delivery, Date.now() < watchedUntil, resent);
   usePolling(loaded.reload, every ?? 1000, every !== null && !loaded.error);
-  const above = html`<a href="/panel/deliveries">Deliveries</a> <span aria-hidden="true">/</span> <span>${id}</span>`;
+  const above = html`<a href=${lastView()}>Deliveries</a> <span aria-hidden="true">/</span> <span>${id}</span>`;
   if (!delivery) {
     return html`
       <${Page} title="Delivery" above=${above}>
@@ -96,12 +99,14 @@ function Shown({ delivery, webhook, types, above, query, recovered, resent, expe
   const choose = (attempt) => go(address(`/deliveries/${delivery.id}`, { attempt }), { replace: true });
   const canRecover = useCanRecover(delivery, webhook);
   const title = labelOf(types, delivery.type);
+  const { subject } = delivery;
   const isDelivered = delivery.status === "delivered";
+  const asks = isDelivered || delivery.waitingFor === "order";
   const isOpen = ["pending", "retrying"].includes(delivery.status);
   const beside = !delivery.erasedDate && html`
     ${webhook && html`
       <${Action} kind=${isDelivered ? "" : "primary"} icon="resend" scope="integrations.write" busy=${resend.busy}
-        onClick=${() => (isDelivered ? show("again") : resend.run())}>Resend<//>
+        onClick=${() => (asks ? show("again") : resend.run())}>Resend<//>
       ${canRecover && html`
         <${Action} icon="retrying" scope="integrations.write" onClick=${() => show("recovery")}>
           Recover failed deliveries…
@@ -110,7 +115,8 @@ function Shown({ delivery, webhook, types, above, query, recovered, resent, expe
       <${Action} icon="cancelled" scope="integrations.write" onClick=${() => show("cancel")}>Cancel…<//>`}
     ${targetOf(delivery, webhook) && html`<${CopyCurl} delivery=${delivery} webhook=${webhook} />`}`;
   return html`
-    <${Page} title=${title} window="${title}, ${delivery.status}" above=${above} beside=${beside}
+    <${Page} title=${html`${title}${subject && html` · <bdi>${subject}</bdi>`}`}
+      window=${[title, subject, delivery.status].filter(Boolean).join(", ")} above=${above} beside=${beside}
       lead=${html`<${Lead} delivery=${delivery} webhook=${webhook} />`}>
       <${Problem} refusal=${(open === "again" ? null : resend.refusal) ?? error} />
       <${ResendOutcome} resent=${resent} delivery=${delivery} />
@@ -124,7 +130,7 @@ function Shown({ delivery, webhook, types, above, query, recovered, resent, expe
       <${DataWarnings} warnings=${delivery.eventWarnings} />
       <${EventContent} delivery=${delivery} erased=${reload} />
       <${Card} title="Details"><${Details} delivery=${delivery} /><//>
-      ${open === "again" && html`<${Again} webhook=${webhook} resend=${resend} close=${close} />`}
+      ${open === "again" && html`<${Again} delivery=${delivery} webhook=${webhook} resend=${resend} close=${close} />`}
       ${open === "cancel" && html`<${Cancelling} delivery=${delivery} close=${close} cancelled=${reload} />`}
       ${open === "recovery" && html`
         <${Recovery} webhook=${webhook} delivery=${delivery} close=${close} done=${recovered} />`}
@@ -139,10 +145,12 @@ function useCanRecover({ status }, webhook) {
   return isFailed || data || Boolean(error);
 }
 
-const Again = ({ webhook, resend, close }) => html`
-  <${Dialog} title="Resend a delivered event?" close=${close}>
-    <p>${webhook.eventUrl ? "The endpoint has received this event, and will receive it again"
-      : "A program has confirmed this event, and will read it again"} with the same identifier.</p>
+const Again = ({ delivery: { status, subject }, webhook, resend, close }) => html`
+  <${Dialog} title=${status === "delivered" ? "Resend a delivered event?" : "Resend out of order?"} close=${close}>
+    <p>${status !== "delivered"
+      ? html`An earlier event about <bdi>${subject}</bdi> has not been delivered yet. Resending does not wait for it.`
+      : webhook.eventUrl ? "The endpoint has received this event, and will receive it again with the same identifier."
+      : "A program has confirmed this event, and will read it again with the same identifier."}</p>
     <${Problem} refusal=${resend.refusal} />
     <div class="dialog-actions"><button type="button" onClick=${close}>Cancel</button>
       <${Action} kind="primary" scope="integrations.write" busy=${resend.busy} onClick=${() => resend.run()}>Resend<//></div>

@@ -22,6 +22,9 @@ function keep(view, data) {
   if (views.size > VIEWS_KEPT) views.delete(views.keys().next().value);
 }
 
+/** The address of the list that the person saw last. */
+export const lastView = () => [...views.keys()].at(-1) ?? "/panel/deliveries";
+
 /**
  * The maximum number of responses without a match when a view is read. After the first search of a view, live updates
  * read only a few, since they would otherwise search continuously. A reload by the person searches as far back again.

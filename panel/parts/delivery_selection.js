@@ -7,6 +7,9 @@ import { dismissResending, outcomeWords, resendAll, stopResending, summary, useR
 
 const deliveries = (count) => counted(count, "delivery", "deliveries");
 
+/** "1 of the selected deliveries was". */
+const of = (count, one, many) => `${count} of the selected deliveries ${count === 1 ? one : many}`;
+
 const NONE = new Map();
 
 /** The selection of a view, its last resending or `null`, and the results of that. */
@@ -33,6 +36,7 @@ export function Selection({ items, selection, reload }) {
   latest.current = reload;
   useEffect(() => () => { alive.current = false; }, []);
   const delivered = items.filter(({ status }) => status === "delivered").length;
+  const held = items.filter(({ waitingFor }) => waitingFor === "order").length;
   const isBusy = resending?.phase === "sending";
 
   const resend = async () => {
@@ -62,16 +66,18 @@ export function Selection({ items, selection, reload }) {
       <div class="actions">
         ${isBusy && html`<button type="button" onClick=${stopResending}>Stop</button>`}
         ${!isBusy && items.length > 0 && html`<${Action} kind="primary" icon="resend" scope="integrations.write"
-          onClick=${() => (delivered ? ask(true) : resend())}>Resend ${deliveries(items.length)}<//>`}
+          onClick=${() => (delivered || held ? ask(true) : resend())}>Resend ${deliveries(items.length)}<//>`}
         ${!isBusy && html`<button type="button" onClick=${() => {
           set([...chosen], false);
           dismissResending();
         }}>${items.length ? "Clear" : "Close"}</button>`}
       </div>
       ${asks && html`
-        <${Dialog} title="Resend delivered events?" close=${() => ask(false)}>
-          <p>${delivered} of the selected deliveries ${delivered === 1 ? "was" : "were"} already delivered. Their
-            endpoints will receive the same event again, with the same identifier.</p>
+        <${Dialog} title="Resend these events?" close=${() => ask(false)}>
+          ${delivered > 0 && html`<p>${of(delivered, "was", "were")} already delivered. ${delivered === 1 ? "Its endpoint"
+            : "Their endpoints"} will receive the same event again, with the same identifier.</p>`}
+          ${held > 0 && html`<p>${of(held, "is", "are")} waiting for an earlier event about the same subject. Resending
+            does not wait for it.</p>`}
           <div class="dialog-actions"><button type="button" onClick=${() => ask(false)}>Cancel</button>
             <button type="button" class="primary" onClick=${resend}>Resend ${deliveries(items.length)}</button></div>
         <//>`}

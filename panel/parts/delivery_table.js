@@ -97,8 +97,7 @@ function Tries({ item, webhook, byEvent, result }) {
   if (result === "sending") return html`<span class="faint">Resending…</span>`;
   if (result?.detail) return html`<span class="refused" title=${result.detail}>Not resent: ${result.detail}</span>`;
   const last = !byEvent && item.attemptCount > 0 && shortResult(lastAttempt(item));
-  const isResent = result === "sent" || result?.attempt;
-  const isWaiting = !isResent && (item.waitingFor || item.nextAttemptDate) && webhook?.enabled !== false;
-  return html`${item.attemptCount}<span class="faint">${last && ` · ${last}`}${(isResent || isWaiting) && " · "}${
-    isResent ? html`<span class="sent">resent</span>` : isWaiting && html`<${Wait} delivery=${item} webhook=${webhook} />`}</span>`;
+  const isWaiting = !result?.attempt && (item.waitingFor || item.nextAttemptDate) && webhook?.enabled !== false;
+  return html`${item.attemptCount}<span class="faint">${last && ` · ${last}`}${
+    result && html` · <span class="sent">resent</span>`}${isWaiting && html` · <${Wait} delivery=${item} webhook=${webhook} />`}</span>`;
 }

@@ -11,7 +11,7 @@ import { succeeded } from "../words/results.js";
 
 /**
  * The last resending, or `null`: the address of its view, the number of its deliveries, and the results by identifier:
- * "sending", "sent", the `attempt` that followed, or a refusal. `phase` is "sending", "following" or "over".
+ * "sending", "sent", "unread" in a feed, the `attempt` that followed, or a refusal. `phase` is "sending", "following" or "over".
  */
 let job = null;
 const listeners = new Set();
@@ -47,13 +47,13 @@ export async function resendAll(view, items, { sent, changed }) {
   const note = (id, result) => change({ results: new Map(job?.results).set(id, result) });
   become({ mine, view, count: items.length, results: new Map(), phase: "sending" });
   const resent = new Map();
-  await forEachOf(items, async ({ id }) => {
+  await forEachOf(items, async ({ id, url }) => {
     if (!isCurrent() || job.isStopped) return false;
     try {
       note(id, "sending");
       const delivery = await post(`/webhook/delivery/${encodeURIComponent(id)}/resend`);
       resent.set(id, lastAttemptNumber(delivery));
-      note(id, "sent");
+      note(id, url ? "sent" : "unread");
       sent(id);
     } catch (refusal) {
       note(id, refusal);
@@ -81,14 +81,15 @@ export function summary(results) {
   for (const { detail } of all.filter((result) => result.detail)) refusals.set(detail, (refusals.get(detail) ?? 0) + 1);
   const made = all.filter(({ attempt }) => attempt);
   const delivered = made.filter(({ attempt }) => succeeded(attempt)).length;
-  const waiting = all.filter((result) => result === "sent").length;
-  return { sent: made.length + waiting, refused: all.filter((result) => result.detail).length, refusals: [...refusals],
-    outcomes: { delivered, failed: made.length - delivered, waiting } };
+  const [waiting, unread] = ["sent", "unread"].map((state) => all.filter((result) => result === state).length);
+  return { sent: made.length + waiting + unread, refused: all.filter((result) => result.detail).length, refusals: [...refusals],
+    outcomes: { delivered, failed: made.length - delivered, waiting, unread } };
 }
 
-/** "3 delivered, 1 failed again." */
-export const outcomeWords = ({ delivered, failed, waiting }) => `${[
-  delivered && `${delivered} delivered`, failed && `${failed} failed again`, waiting && `${waiting} not attempted yet`,
+/** "3 delivered, 1 failed." */
+export const outcomeWords = ({ delivered, failed, waiting, unread }) => `${[
+  delivered && `${delivered} delivered`, failed && `${failed} failed`, waiting && `${waiting} not attempted yet`,
+  unread && `${unread} waiting for a reader`,
 ].filter(Boolean).join(", ")}.`;
 
 /** The progress, on every page except that of the resending itself. */

@@ -3,15 +3,21 @@ import { html, useEffect, useId, useRef, useState } from "./html.js";
 import { get } from "../api.js";
 import { address, go, mayLeave } from "../address.js";
 import { Icon } from "./icon.js";
-import { useAction } from "./load.js";
+import { Time } from "./time.js";
+import { collect } from "./counts.js";
+import { useAction, useLoad } from "./load.js";
 import { labelOf } from "./known.js";
+import { counted } from "./words.js";
 
 /** The filters that a search replaces. */
 const NONE = { cursor: "", event: "", subject: "" };
 
 const lower = (text) => text.trim().toLowerCase();
 
-/** The webhooks and types whose name contains a text, as `{words, query}`. */
+/** The words and the sign before a number, as in "Booking #B-1017". */
+const BEFORE_NUMBER = /^((booking|reservation)[\s:]+)?#?(?=\S*\d\S*$)/i;
+
+/** The webhooks and types whose name contains a text, as `{words, query}`: first the webhooks. */
 export function named(text, types, webhooks, isWanted = (name, searched) => name.includes(searched)) {
   const searched = lower(text);
   const hooks = webhooks.filter(({ name }) => isWanted(lower(name), searched))
@@ -23,22 +29,23 @@ export function named(text, types, webhooks, isWanted = (name, searched) => name
 
 /**
  * The view for a text: a name adds a filter, a subject replaces all of them. The service finds only whole subjects,
- * so spellings with different capitals are tried one by one.
+ * so spellings with different capitals are tried one by one. The only similar webhook wins over similar types.
  */
 async function viewOf(text, query, types, webhooks) {
-  const id = text.trim();
+  const whole = text.trim();
+  const id = whole.replace(BEFORE_NUMBER, "");
   if (id.startsWith("dlv_")) return `/panel/deliveries/${encodeURIComponent(id)}`;
   if (id.startsWith("evt_")) return address("/deliveries", { event: id });
   if (id.startsWith("whk_")) return address("/deliveries", { ...query, ...NONE, webhook: id });
-  const [same] = named(id, types, webhooks, (name, searched) => name === searched);
+  const [same] = named(whole, types, webhooks, (name, searched) => name === searched);
   if (same) return address("/deliveries", { ...query, ...NONE, ...same.query });
-  const found = await Promise.all([...new Set([id, id.toUpperCase(), id.toLowerCase()])].map(async (subject) => {
+  const found = await Promise.all([...new Set([whole, id, id.toUpperCase(), id.toLowerCase()])].map(async (subject) => {
     const { items } = await get("/webhook/delivery/list", { subject, limit: 1 });
     return items.length > 0 && subject;
   }));
   const subject = found.find(Boolean);
-  const [only, ...others] = subject ? [] : named(id, types, webhooks);
-  if (only && !others.length) return address("/deliveries", { ...query, ...NONE, ...only.query });
+  const [only, next] = subject ? [] : named(whole, types, webhooks);
+  if (only && (!next || (only.query.webhook && !next.query.webhook))) return address("/deliveries", { ...query, ...NONE, ...only.query });
   return address("/deliveries", { subject: subject || id });
 }
 
@@ -74,7 +81,7 @@ export function Search({ query, types, webhooks }) {
       <${Icon} name="search" />
       <input type="text" ref=${field} dir="auto" inputmode="search" enterkeyhint="search" aria-label="Subject, identifier, webhook or type"
         aria-keyshortcuts="Control+K Meta+K" title="Press Ctrl+K or ⌘K to search" list=${names} data-search
-        placeholder="Subject, id, webhook or type" spellcheck="false" autocomplete="off" autocapitalize="off"
+        placeholder="Booking number, webhook, event type" spellcheck="false" autocomplete="off" autocapitalize="off"
         value=${text} onInput=${(event) => type(event.target.value)} />
       <datalist id=${names}>
         ${webhooks.map(({ id, name }) => html`<option key=${id} value=${name}>Webhook</option>`)}
@@ -86,14 +93,38 @@ export function Search({ query, types, webhooks }) {
     </form>`;
 }
 
-/** The help after a search without a result: similar names, and the limits of the search. */
+/** The number of similar names that are shown. */
+const MOST = 5;
+
+/** The number of deliveries with a subject, or its events without a delivery. */
+async function about(subject) {
+  const { items: { length }, exact } = await collect({ subject }, 1);
+  if (length) return { found: `${exact ? "" : "at least "}${counted(length, "delivery", "deliveries")}` };
+  const { items } = await get("/webhook/event", { subject });
+  return { events: items.filter(({ deliveries }) => !deliveries.length) };
+}
+
+/** The help after a search without a result: what is known about the subject, or similar names. */
 export function NotFound({ subject, types, webhooks }) {
-  const others = named(subject, types, webhooks).slice(0, 5);
+  const { data, loading } = useLoad(() => about(subject), [subject]);
+  if (loading) return null;
+  const { found, events = [] } = data ?? {};
+  if (found) {
+    return html`<p>Without the other filters: <a href=${address("/deliveries", { subject })}>${found} about${" "}
+      <bdi>${subject}</bdi></a></p>`;
+  }
+  if (events.length) {
+    return html`${events.map(({ id, type, timestamp }) => html`<p key=${id}>${labelOf(types, type)} <code>${type}</code>, published${" "}
+      <${Time} date=${timestamp} as="both" />: no enabled webhook matched</p>`)}
+      <p>A <a href="/panel/webhooks">webhook</a> that matches now can replay these events.</p>`;
+  }
+  const others = named(subject, types, webhooks);
   return html`
-    <p>No delivery in this view has exactly the subject <code dir="auto">${subject}</code>.</p>
-    ${others.length > 0 && html`<p>Did you mean ${others.map(({ words, query }, at) => html`${at > 0 && ", "}<a
-      href=${address("/deliveries", query)}><bdi>${words}</bdi></a>`)}?</p>`}
-    <p>Only whole subjects are found, not parts. Event data cannot be searched.</p>`;
+    ${data && html`<p>No event about <code dir="auto">${subject}</code> was found. Enter the whole number: a part of it
+      is not enough.</p>`}
+    ${others.length > 0 && html`<p>Did you mean ${others.slice(0, MOST).map(({ words, query }, at) => html`${at > 0 && ", "}<a
+      href=${address("/deliveries", query)}><bdi>${words}</bdi></a>`)}${
+      others.length > MOST && ` or one of ${others.length - MOST} others`}?</p>`}`;
 }
 
 /** The search field of the current page; otherwise that of the deliveries. */

@@ -14,12 +14,12 @@ const MARKS = { good: "M-5 0.5 -1.5 4 5 -4", bad: "M-4 -4 4 4M4 -4 -4 4", next: 
 /** The distance between two moments in the picture, before it is stretched to the width. */
 const gap = (seconds) => 62 + 26 * Math.log10(1 + Math.max(seconds, 0));
 
-/** The points of the picture: the creation, the attempts, and the next attempt. */
-function pointsOf({ createdDate, attempts, nextAttemptDate }) {
+/** The points of the picture: the creation, the attempts, and the next attempt or check of the paused webhook. */
+function pointsOf({ createdDate, attempts, nextAttemptDate, waitingFor }) {
   const at = (date) => new Date(date).getTime();
   const made = attempts.map((attempt) =>
     ({ kind: succeeded(attempt) ? "good" : "bad", time: at(attempt.attemptDate), attempt }));
-  const next = nextAttemptDate ? [{ kind: "next", time: Math.max(at(nextAttemptDate), made.at(-1)?.time ?? 0) }] : [];
+  const next = nextAttemptDate ? [{ kind: "next", label: waitingFor === "breaker" ? "check" : "next", time: Math.max(at(nextAttemptDate), made.at(-1)?.time ?? 0) }] : [];
   return [{ kind: "created", time: at(createdDate) }, ...made, ...next];
 }
 
@@ -79,7 +79,7 @@ function Now({ points, now }) {
   return html`<path class="line" d="M${last.x} ${LINE}H${x}" /><path class="now" d="M${x} ${LINE - 5}v10" />`;
 }
 
-function Point({ point: { kind, x, time, attempt }, now, chosen, choose }) {
+function Point({ point: { kind, label, x, time, attempt }, now, chosen, choose }) {
   if (kind === "created") {
     return html`<g transform="translate(${x} ${LINE})" class="point created"><circle r="4" />
       <text y="34" class="label">created</text></g>`;
@@ -88,7 +88,7 @@ function Point({ point: { kind, x, time, attempt }, now, chosen, choose }) {
     const left = (time - now) / 1000;
     return html`
       <g transform="translate(${x} ${LINE})" class="point next"><circle r="12" /><path d=${MARKS.next} />
-        <text y="34" class="label">next</text><text y="50" class="fine">
+        <text y="34" class="label">${label}</text><text y="50" class="fine">
           ${left > 0 ? `in ${span(Math.ceil(left))}` : "now"}</text></g>`;
   }
   return html`

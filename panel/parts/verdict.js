@@ -69,12 +69,16 @@ function askedFor({ nextAttemptDate, attempts: made, waitingFor }) {
   return Math.abs(new Date(nextAttemptDate) - end) <= TOLERANCE_MS ? last.retryAfterSeconds : null;
 }
 
+/** The time of the next attempt or, if the service paused the webhook, of the check that precedes it. */
 function Next({ delivery, webhook }) {
+  const { nextAttemptDate, waitingFor } = delivery;
+  const isCheck = waitingFor === "breaker";
   const asked = askedFor(delivery);
   const reason = asked === null ? waits(delivery, webhook)
     : html`because the endpoint asked to wait ${span(asked)} (<code>Retry-After</code>)`;
-  return html`<strong><${Countdown} before="in " until=${delivery.nextAttemptDate} /></strong>${
-    !isOver(delivery.nextAttemptDate) && html`, <${Time} date=${delivery.nextAttemptDate} />`}${reason && html`, ${reason}`}.`;
+  return html`${isCheck ? "The paused webhook is checked again " : "Next attempt: "}<strong><${Countdown} before="in "
+    until=${nextAttemptDate} /></strong>${!isOver(nextAttemptDate) && html`, <${Time} date=${nextAttemptDate} />`}${
+    reason && html`, ${reason}`}.${isCheck && " The delivery is sent when the endpoint responds."}`;
 }
 
 /** What must happen before the next attempt, if no time is set for it. */
@@ -104,7 +108,7 @@ export function Verdict({ delivery, webhook }) {
       <span class="medal"><${Icon} name=${icon} /></span>
       <div>
         <h2>${headline(delivery)}</h2>
-        ${delivery.nextAttemptDate && html`<p>${"Next attempt: "}<${Next} delivery=${delivery} webhook=${webhook} /></p>`}
+        ${delivery.nextAttemptDate && html`<p><${Next} delivery=${delivery} webhook=${webhook} /></p>`}
         <${Condition} delivery=${delivery} webhook=${webhook} />
         ${own && html`<p>${answer ? "The endpoint responded: " : "Reason: "}<span class="outside" dir="auto">${own}</span></p>`}
         ${cause && html`<${Why} cause=${cause} />`}

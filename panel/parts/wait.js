@@ -14,7 +14,7 @@ export function Wait({ delivery: { heldBy, nextAttemptDate, waitingFor }, webhoo
   if (waitingFor === "pause") return html`<span>paused until ${until(webhook)}</span>`;
   if (!nextAttemptDate) return null;
   if (waitingFor === "breaker") {
-    return html`<span>paused, check <${Time} date=${nextAttemptDate} as="clock" /></span>`;
+    return html`<span>paused, check <${Time} date=${webhook?.pausedUntil ?? nextAttemptDate} as="clock" /></span>`;
   }
   return html`<${Countdown} before=${waitingFor === "rate" ? "rate limit, in " : "next in "} brief
     over=${webhook?.deliveryState === "paused" ? "paused" : "due now"} until=${nextAttemptDate} />`;

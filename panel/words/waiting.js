@@ -2,8 +2,9 @@
 
 /** The wait of a delivery that has a next attempt, as the end of a sentence about that attempt. */
 export function waits({ waitingFor }, webhook) {
-  if (waitingFor === "schedule") return "on the retry schedule";
-  if (waitingFor === "breaker") return "when the paused webhook is checked again; it is waiting for the endpoint to respond";
+  if (waitingFor === "schedule") {
+    return webhook?.deliveryState === "paused" ? "or later, because the webhook is paused" : "on the retry schedule";
+  }
   if (waitingFor === "rate") return `when the webhook’s limit of ${perSecond(webhook)} permits it`;
   if (waitingFor === "limit") return "when other deliveries have finished; too many are being sent at once";
   return "";

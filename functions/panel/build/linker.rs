@@ -51,7 +51,7 @@ impl Linker {
             format!("({{ default: {} }})", source.trim())
         } else {
             let Module { body, exports } = self.translated(sources, path, &without_comments(source))?;
-            format!("(() => {{\n{body}\nreturn {{ {} }};\n}})()", exports.join(", "))
+            format!("(() => {{\n{}\nreturn {{ {} }};\n}})()", body.trim_end(), exports.join(", "))
         };
         let number = self.numbers.values().flatten().count();
         self.numbers.insert(path.to_owned(), Some(number));
@@ -135,10 +135,10 @@ fn without_comments(source: &str) -> String {
     source.split_inclusive('\n').filter(is_code).collect()
 }
 
-/// The source without indentation, which browsers also ignore in markup. No text in the panel contains a line break
-/// from its source.
+/// The source without indentation and empty lines, which browsers also ignore in markup. No text in the panel contains
+/// a line break from its source.
 fn without_indentation(source: &str) -> String {
-    source.split_inclusive('\n').map(|line| line.trim_start_matches(' ')).collect()
+    source.split_inclusive('\n').map(|line| line.trim_start_matches(' ')).filter(|line| *line != "\n").collect()
 }
 
 /// The position and keyword of the next `import` or `export`, at the start of a line or after a statement.
@@ -246,17 +246,17 @@ mod tests {
             ("small.js", "var n=1;function f(){}export{n as x,f as y};"),
         ]);
         let expected = "const $0 = ({ default: [1] });\n\
-            const $1 = (() => {\nconst { default: table } = $0;\nfunction Page() {}\n\nreturn { default: Page };\n})();\n\
+            const $1 = (() => {\nconst { default: table } = $0;\nfunction Page() {}\nreturn { default: Page };\n})();\n\
             const $2 = (() => {\nvar n=1;function f(){}\nreturn { x: n, y: f };\n})();\n\
-            const $3 = (() => {\nconst a = 1;\nasync function b() {\nawait a;\n}\n\n\nreturn { a, b, x: $2.x };\n})();\n\
-            const $4 = (() => {\nconst { default: Page } = $1;\nconst { a, b: c } = $3;\nPage(a, c);\n\nreturn {  };\n})();\n";
+            const $3 = (() => {\nconst a = 1;\nasync function b() {\nawait a;\n}\nreturn { a, b, x: $2.x };\n})();\n\
+            const $4 = (() => {\nconst { default: Page } = $1;\nconst { a, b: c } = $3;\nPage(a, c);\nreturn {  };\n})();\n";
         assert_eq!(script, Ok(expected.to_owned()));
     }
 
     #[test]
     fn an_unnamed_default_export_gets_a_name() {
         let script = linked(&[("main.js", "var t=1;export default function(s){return t}\n")]).expect("known");
-        assert!(script.contains("const $default = function(s){return t}\n\nreturn { default: $default };"), "{script}");
+        assert!(script.contains("const $default = function(s){return t}\nreturn { default: $default };"), "{script}");
     }
 
     #[test]

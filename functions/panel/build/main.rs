@@ -33,6 +33,9 @@ fn main() {
     let page = String::from_utf8(page).expect("the page is text");
     let script = linked(&mut files);
     files.insert(SCRIPT.to_owned(), script.into_bytes());
+    for (_, style) in files.iter_mut().filter(|(path, _)| path.ends_with(".css")) {
+        *style = shortened(std::mem::take(style)).into_bytes();
+    }
     let release = &hash(files.iter().flat_map(|(path, content)| [path.as_bytes(), content.as_slice()]))[..16];
 
     let mut code = format!("/// The folder of this release's files.\npub(crate) const RELEASE: &str = {release:?};\n");
@@ -55,6 +58,13 @@ fn linked(files: &mut BTreeMap<String, Vec<u8>>) -> String {
     let text = |content| String::from_utf8(content).expect("a module is text");
     let sources = modules.map(|(path, content)| (path, text(content))).collect();
     linker::link(&sources, SCRIPT).unwrap_or_else(|error| panic!("panel/{error}"))
+}
+
+/// A style sheet without indentation, empty lines and comments, each of which fills a line.
+fn shortened(style: Vec<u8>) -> String {
+    let style = String::from_utf8(style).expect("a style sheet is text");
+    let is_shown = |line: &&str| !line.is_empty() && !(line.starts_with("/*") && line.ends_with("*/"));
+    style.lines().map(str::trim).filter(is_shown).collect::<Vec<_>>().join("\n")
 }
 
 /// Reads the files that browsers load, by their paths below a folder. Other files are for developers.
