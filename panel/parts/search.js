@@ -119,12 +119,10 @@ export function NotFound({ subject, types, webhooks }) {
       <p>A <a href="/panel/webhooks">webhook</a> that matches now can replay these events.</p>`;
   }
   const others = named(subject, types, webhooks);
-  return html`
-    ${data && html`<p>No event about <code dir="auto">${subject}</code> was found. Enter the whole number: a part of it
-      is not enough.</p>`}
-    ${others.length > 0 && html`<p>Did you mean ${others.slice(0, MOST).map(({ words, query }, at) => html`${at > 0 && ", "}<a
+  if (!others.length) return data && html`<p>No event was found either. Enter the whole number: a part is not enough.</p>`;
+  return html`<p>Did you mean ${others.slice(0, MOST).map(({ words, query }, at) => html`${at > 0 && ", "}<a
       href=${address("/deliveries", query)}><bdi>${words}</bdi></a>`)}${
-      others.length > MOST && ` or one of ${others.length - MOST} others`}?</p>`}`;
+      others.length > MOST && ` or one of ${others.length - MOST} others`}?</p>`;
 }
 
 /** The search field of the current page; otherwise that of the deliveries. */

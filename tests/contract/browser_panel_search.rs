@@ -31,6 +31,8 @@ async fn a_search_finds_other_capitals_names_of_webhooks_and_types(suite: Arc<Su
     let webhook = format!("webhook={}", hook.id);
     for (text, place) in [
         ("b-1001", "subject=B-1001"),
+        ("#B-1001", "subject=B-1001"),
+        ("Booking b-1001", "subject=B-1001"),
         ("zephyr SYNC", webhook.as_str()),
         ("zephyr s", webhook.as_str()),
         ("Booking.Created", "type=booking.created"),
@@ -40,9 +42,34 @@ async fn a_search_finds_other_capitals_names_of_webhooks_and_types(suite: Arc<Su
         browser.until_says("1 delivery in total").await;
     }
     browser.fill(FIELD, "1001\u{e007}").await;
-    browser.until_says("Only whole subjects are found").await;
+    browser.until_says("a part is not enough").await;
+    browser.fill(FIELD, "booking.\u{e007}").await;
+    browser.until_says("Did you mean Booking created (booking.created)").await;
+    browser.until_says(" others?").await;
     assert_eq!(browser.serious_faults().await, [""; 0]);
     assert_eq!(browser.complaints().await, "");
+    browser.close().await;
+}
+
+#[contract_test(in_browser)]
+async fn a_search_without_a_match_says_what_is_known_about_the_subject(suite: Arc<Suite>) {
+    let entity = suite.entity().await;
+    let receiver = Receiver::start().await;
+    let address = receiver.on("/hook", [Behaviour::status(204)]);
+    entity.hook_with(json!({ "name": "Front desk", "eventUrl": address, "eventList": ["booking.created"] })).await;
+    let delivery = entity.publish(json!({ "bookingIdentifier": "B-1001" })).await;
+    entity.until_status(&delivery, &["delivered"]).await;
+    let event = json!({ "type": "booking.cancelled", "data": { "bookingIdentifier": "B-2002" } });
+    entity.publish_event(&event).await;
+    let browser = at(&entity, "/panel/deliveries?subject=B-1001&status=failed").await;
+    browser.until_says("No delivery about B-1001 has failed").await;
+    browser.until_says("Without the other filters: 1 delivery about B-1001").await;
+    browser.click("1 delivery about B-1001").await;
+    browser.until_says("1 delivery in total").await;
+    browser.fill(FIELD, "B-2002\u{e007}").await;
+    browser.until_says("no enabled webhook matched").await;
+    browser.until_says("No delivery about B-2002 was found").await;
+    assert_eq!(browser.serious_faults().await, [""; 0]);
     browser.close().await;
 }
 
@@ -81,6 +108,10 @@ async fn the_deliveries_of_a_booking_are_grouped_by_event(suite: Arc<Suite>) {
     assert_eq!(browser.serious_faults().await, [""; 0]);
     browser.click("Housekeeping").await;
     browser.until_says("The endpoint responded: no such room").await;
+    let title = "return [document.querySelector('h1').textContent, document.title.includes('B-1, ')]";
+    assert_eq!(browser.run(title).await, json!(["Booking created · B-1", true]), "the title names the booking");
+    browser.run("document.querySelector('.above a').click()").await;
+    browser.until_at("/panel/deliveries?subject=B-1").await;
     browser.close().await;
 }
 

@@ -7,7 +7,8 @@ use serde_json::{Value, json};
 
 use crate::{
     harness::{Behaviour, Browser, Entity, LONG, Receiver, Suite, until},
-    order::later,
+    order::{about, later, ordered},
+    pauses::{is_put_off, paused_in},
 };
 
 /// A browser with an open session at this address within the panel.
@@ -67,6 +68,59 @@ async fn every_wait_is_named_in_the_list_and_counted_on_the_webhook(suite: Arc<S
     }
     assert_eq!(browser.serious_faults().await, [""; 0]);
     assert_eq!(browser.complaints().await, "");
+    browser.close().await;
+}
+
+#[contract_test(in_browser)]
+async fn a_delivery_to_a_paused_webhook_names_the_check_instead_of_an_attempt(suite: Arc<Suite>) {
+    let entity = suite.entity().await;
+    let receiver = Receiver::start().await;
+    let hook = entity.hook(&receiver.on("/hook", [Behaviour::close()])).await;
+    paused_in(&suite.table(), &entity, &hook, 1).await;
+    let id = entity.publish(json!({})).await;
+    entity.until_delivery(&id, "waits for the breaker", is_put_off).await;
+    let browser = at(&entity, &format!("/panel/deliveries/{id}")).await;
+    let page = browser.until_says("The paused webhook is checked again").await;
+    assert!(!page.contains("Next attempt"), "{page}");
+    assert_eq!(browser.complaints().await, "");
+    browser.close().await;
+}
+
+#[contract_test(in_browser)]
+async fn a_delivery_that_is_held_for_order_is_resent_after_a_question(suite: Arc<Suite>) {
+    let entity = suite.entity().await;
+    let receiver = Receiver::start().await;
+    ordered(&entity, &receiver.on("/busy", [later()]), &["booking.created"]).await;
+    let first = about(&entity, "B-1").await;
+    entity.until_status(&first, &["retrying"]).await;
+    let held = about(&entity, "B-1").await;
+    entity.until_delivery(&held, "waits for its turn", |delivery| delivery["waitingFor"] == "order").await;
+    let browser = at(&entity, &format!("/panel/deliveries/{held}")).await;
+    browser.click("Resend").await;
+    browser.until_says("An earlier event about B-1 has not been delivered yet").await;
+    browser.click("Cancel").await;
+    assert_eq!(entity.delivery(&held).await["attemptCount"], 0, "it asks first");
+    browser.go(&format!("{}/panel/deliveries?status=pending", suite.api.base_url())).await;
+    browser.until_says("after the previous one").await;
+    browser.run("document.querySelector('thead input').click()").await;
+    browser.click("Resend 1 delivery").await;
+    browser.until_says("1 of the selected deliveries is waiting for an earlier event").await;
+    receiver.on("/busy", [Behaviour::status(204)]);
+    browser.click("Resend 1 delivery").await;
+    entity.until_status(&held, &["delivered"]).await;
+    browser.close().await;
+}
+
+#[contract_test(in_browser)]
+async fn a_resent_delivery_of_a_feed_is_waiting_for_a_reader(suite: Arc<Suite>) {
+    let entity = suite.entity().await;
+    entity.hook_with(json!({ "name": "Read", "delivery": "pull", "eventList": ["booking.created"] })).await;
+    publish(&entity).await;
+    let browser = at(&entity, "/panel/deliveries").await;
+    browser.until_says("waiting for a reader").await;
+    browser.run("document.querySelector('thead input').click()").await;
+    browser.click("Resend 1 delivery").await;
+    browser.until_says("1 delivery resent. 1 waiting for a reader.").await;
     browser.close().await;
 }
 

@@ -16,7 +16,13 @@ use crate::harness::{ApiResponse, Settings, Suite, project};
 /// The script with all modules, which the build creates.
 const SCRIPT: &str = "main.js";
 
-/// The files that browsers load unchanged, keyed by path.
+/// A style sheet as the build shortens it: without indentation, empty lines and comments.
+fn shortened(style: &str) -> String {
+    let is_shown = |line: &&str| !line.is_empty() && !(line.starts_with("/*") && line.ends_with("*/"));
+    style.lines().map(str::trim).filter(is_shown).collect::<Vec<_>>().join("\n")
+}
+
+/// The files that browsers load, keyed by path. Only the style sheets are changed.
 fn files() -> BTreeMap<String, Vec<u8>> {
     fn read(folder: &Path, prefix: &str, found: &mut BTreeMap<String, Vec<u8>>) {
         for entry in fs::read_dir(folder).expect("the project has a panel").flatten() {
@@ -24,7 +30,13 @@ fn files() -> BTreeMap<String, Vec<u8>> {
             if entry.path().is_dir() {
                 read(&entry.path(), &format!("{path}/"), found);
             } else if ["css", "svg", "png"].iter().any(|kind| path.ends_with(&format!(".{kind}"))) {
-                found.insert(path, fs::read(entry.path()).expect("a file of the project"));
+                let content = fs::read(entry.path()).expect("a file of the project");
+                let content = if path.ends_with(".css") {
+                    shortened(str::from_utf8(&content).expect("a style sheet is text")).into_bytes()
+                } else {
+                    content
+                };
+                found.insert(path, content);
             }
         }
     }
