@@ -1,13 +1,13 @@
 //! A client for the Model Context Protocol, with the features that the tests of tools need.
 
-use std::{collections::BTreeSet, time::Instant};
+use std::collections::BTreeSet;
 
 use functions_agents::tools;
 use jsonschema::draft202012;
 use serde_json::{Value, json};
-use tokio::{sync::Mutex, time::sleep};
+use tokio::sync::Mutex;
 
-use super::{Api, ApiResponse, Application, Call, Entity, LONG, api::BEFORE_REPETITION, contract::close_values, until};
+use super::{Api, ApiResponse, Application, Call, Entity, LONG, contract::close_values, until};
 
 /// The protocol revision that these tests use.
 const REVISION: &str = "2026-07-28";
@@ -61,16 +61,14 @@ impl Agent {
         name.into_iter().fold(request, |request, name| request.header("mcp-name", name))
     }
 
-    /// Sends a message unchanged.
+    /// Sends a message unchanged, and again while the response reports a 503.
     pub async fn send(&self, method: &str, name: Option<&str>, params: Value) -> ApiResponse {
-        self.message(method, name, params).send().await
+        self.message(method, name, params).answered().await
     }
 
     /// The result of a message.
     pub async fn asked(&self, method: &str, name: Option<&str>, params: Value) -> Value {
-        let answer = self.send(method, name, params).await;
-        assert_eq!(answer.status, 200, "{}", answer.exchange);
-        answer.json().get("result").unwrap_or_else(|| panic!("no result: {}", answer.exchange)).clone()
+        result_of(&self.send(method, name, params).await)
     }
 
     /// The parameters of a call.
@@ -82,19 +80,8 @@ impl Agent {
         json!({ "name": tool, "arguments": arguments })
     }
 
-    /// Calls a tool, and repeats the call if its Problem is a 503, as `Call::answered` does.
+    /// Calls a tool, and again while its Problem is a 503.
     async fn called(&self, tool: &str, arguments: Value) -> Value {
-        let began = Instant::now();
-        loop {
-            let result = self.called_once(tool, arguments.clone()).await;
-            if result["isError"] != true || in_text(&result)["status"] != 503 || began.elapsed() > LONG {
-                return result;
-            }
-            sleep(BEFORE_REPETITION).await;
-        }
-    }
-
-    async fn called_once(&self, tool: &str, arguments: Value) -> Value {
         let result = self.asked("tools/call", Some(tool), self.arguments(arguments, tool)).await;
         let text = in_text(&result);
         if result.get("structuredContent").is_some() {
@@ -126,7 +113,8 @@ impl Agent {
 
     /// Calls a tool once while the service is down.
     pub async fn unavailable(&self, tool: &str, arguments: Value) {
-        let result = self.called_once(tool, arguments).await;
+        let call = self.message("tools/call", Some(tool), self.arguments(arguments, tool));
+        let result = result_of(&call.send().await);
         assert_eq!(result["isError"], true, "{tool}: {result:#}");
         assert_eq!(in_text(&result)["kind"], "service-unavailable", "{tool}: {result:#}");
     }
@@ -139,6 +127,12 @@ impl Agent {
         })
         .await
     }
+}
+
+/// The result in a response.
+fn result_of(answer: &ApiResponse) -> Value {
+    assert_eq!(answer.status, 200, "{}", answer.exchange);
+    answer.json().get("result").unwrap_or_else(|| panic!("no result: {}", answer.exchange)).clone()
 }
 
 /// The JSON in the text of a tool's result: its structured content, or a Problem.

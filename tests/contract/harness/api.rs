@@ -18,7 +18,7 @@ use tokio::{sync::Mutex, time::sleep};
 use super::{Application, Bundle, Contract, LONG, promises::common_faults, stack::needs_bundle};
 
 /// How long to wait before repeating a request after a 503.
-pub(super) const BEFORE_REPETITION: Duration = Duration::from_secs(1);
+const BEFORE_REPETITION: Duration = Duration::from_secs(1);
 
 /// A client for one bundle.
 #[derive(Clone)]
@@ -202,7 +202,7 @@ impl Call {
         let mut is_repetition = false;
         loop {
             let answer = self.clone().send().await;
-            if answer.status != 503 || began.elapsed() > LONG {
+            if !answer.asks_for_repetition() || began.elapsed() > LONG {
                 return ApiResponse { is_repetition, ..answer };
             }
             is_repetition = true;
@@ -261,6 +261,18 @@ impl Call {
 }
 
 impl ApiResponse {
+    /// Whether this is a 503, or a response to an agent that reports one.
+    fn asks_for_repetition(&self) -> bool {
+        let reported = || {
+            let message: Value = serde_json::from_slice(&self.body).unwrap_or_default();
+            let (result, error) = (&message["result"], &message["error"]["data"]);
+            let text = result["content"][0]["text"].as_str().filter(|_| result["isError"] == true);
+            let problem: Value = text.and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default();
+            problem["status"] == 503 || error["status"] == 503
+        };
+        self.status == 503 || self.status == 200 && self.exchange.starts_with("POST /mcp:") && reported()
+    }
+
     pub fn json(&self) -> Value {
         serde_json::from_slice(&self.body).unwrap_or_else(|error| panic!("not JSON ({error}): {}", self.exchange))
     }
