@@ -385,8 +385,9 @@ async fn the_day_of_the_last_use_is_shown_and_is_no_change(suite: Arc<Suite>) {
     assert!(before["secrets"][0].get("lastUsedDate").is_none());
     let day_of = |second: i64| jiff::Timestamp::from_second(second).expect("a time").to_string()[..10].to_owned();
     let first = day_of(now());
-    accepted(&suite.api, &application.id, &application.secret).await;
-    let mut after = until("the use is noted", LONG, async || {
+    // A use that the table does not record in time is not noted, but the next one is.
+    let mut after = until("a use is noted", LONG, async || {
+        accepted(&suite.api, &application.id, &application.secret).await;
         let after = shown(&entity, &application).await;
         after["secrets"][0].get("lastUsedDate").is_some().then_some(after)
     })
@@ -407,18 +408,22 @@ async fn the_day_of_the_last_use_is_shown_and_is_no_change(suite: Arc<Suite>) {
 async fn of_fifty_concurrent_rotations_one_succeeds(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     let application = made(&entity).await;
-    let answers = join_all((0..50).map(|_| entity.post(&of(&application, "/secret")).json(&json!({})).send())).await;
+    let rotate = || entity.post(&of(&application, "/secret")).json(&json!({}));
+    let answers = join_all((0..50).map(|_| rotate().answered())).await;
     let (made, refused): (Vec<&ApiResponse>, Vec<&ApiResponse>) =
         answers.iter().partition(|answer| answer.status == 200);
-    assert_eq!(made.len(), 1);
+    // A rotation that got a 503 may have been carried out, so its repetition is refused.
+    let is_lost = made.is_empty() && refused.iter().any(|answer| answer.is_repetition);
+    assert!(made.len() == 1 || is_lost, "{} rotations succeeded", made.len());
     for answer in refused {
         assert_eq!(answer.status, 409, "{}", answer.exchange);
     }
     let after = shown(&entity, &application).await;
     assert_eq!(after["version"], 2);
-    assert_eq!(after["secrets"][0]["id"], made[0].json()["secretId"]);
-    for secret in [text(&made[0].json(), "clientSecret"), application.secret] {
-        assert!(accepted(&suite.api, &application.id, &secret).await);
+    assert!(accepted(&suite.api, &application.id, &application.secret).await);
+    for made in made {
+        assert_eq!(after["secrets"][0]["id"], made.json()["secretId"]);
+        assert!(accepted(&suite.api, &application.id, &text(&made.json(), "clientSecret")).await);
     }
 }
 
@@ -431,7 +436,7 @@ async fn fifty_rotations_and_removals_at_once_leave_nothing_half_done(suite: Arc
             0 => entity.post(&of(&application, "/secret")).json(&json!({ "overlapSeconds": 0 })),
             _ => entity.call("DELETE", &of(&application, "")),
         });
-        let answers = join_all(calls.map(Call::send)).await;
+        let answers = join_all(calls.map(Call::answered)).await;
         let statuses: HashSet<u16> = answers.iter().map(|answer| answer.status).collect();
         assert!(statuses.is_subset(&HashSet::from([200, 404, 409])), "{statuses:?}");
         let removals = answers.iter().skip(1).step_by(2).filter(|answer| answer.status == 200).count();
@@ -447,9 +452,11 @@ async fn fifty_rotations_and_removals_at_once_leave_nothing_half_done(suite: Arc
         for secret in secrets.iter().chain([&application.secret]) {
             alive += usize::from(accepted(&suite.api, &application.id, secret).await);
         }
-        assert_eq!(item.is_some(), removals == 0);
         assert_eq!(item.is_some(), pointer.is_some());
-        assert_eq!(alive, usize::from(removals == 0), "{secrets:?}");
+        // A request that got a 503 may have been carried out: a removal, or a rotation whose secret nobody has.
+        let is_known = answers.iter().all(|answer| !answer.is_repetition);
+        assert!(item.is_some() == (removals == 0) || item.is_none() && !is_known, "{removals} removals");
+        assert!(alive == usize::from(item.is_some()) || alive == 0 && !is_known, "{alive} alive: {secrets:?}");
     }
 }
 

@@ -296,7 +296,7 @@ async fn a_request_that_breaks_one_rule_is_refused_for_that_rule(suite: Arc<Suit
     let forge = suite.forge();
     for case in cases(&suite) {
         for breach in Breach::ALL.into_iter().filter(|breach| breach.applies_to(&case)) {
-            let answer = request(&suite.api, &forge, &case, &[breach]).send().await;
+            let answer = request(&suite.api, &forge, &case, &[breach]).answered().await;
             assert_answers(&answer, breach, &case, &[breach]);
             assert_challenges(&answer, breach, &case.scope);
         }

@@ -11,7 +11,7 @@ use futures::future::join_all;
 use issuer::oauth::testing::AssertionKey;
 use serde_json::{Value, json};
 
-use crate::harness::{Api, ApiResponse, Call, Suite, now};
+use crate::harness::{Api, ApiResponse, Call, LONG, Suite, now, until};
 
 const TYPE: &str = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer";
 
@@ -117,10 +117,12 @@ async fn every_endpoint_accepts_an_assertion_with_its_audience(suite: Arc<Suite>
 async fn an_assertion_is_accepted_once_even_if_sent_concurrently(suite: Arc<Suite>) {
     let client = Client::register(&suite, "ES256").await;
     let assertion = client.key.assertion(&client.claims());
-    let answers = join_all((0..20).map(|_| client.ask(&assertion).send())).await;
-    let mut statuses: Vec<_> = answers.iter().map(|answer| answer.status).collect();
-    statuses.sort_unstable();
-    assert_eq!((statuses[0], &statuses[1..]), (200, &[401; 19][..]));
+    let answers = join_all((0..20).map(|_| client.ask(&assertion).answered())).await;
+    let (accepted, refused): (Vec<_>, Vec<_>) = answers.iter().partition(|answer| answer.status == 200);
+    // A request that got a 503 may have been the one that used the assertion, so its repetition is refused.
+    let is_lost = accepted.is_empty() && refused.iter().any(|answer| answer.is_repetition);
+    assert!(accepted.len() == 1 || is_lost, "accepted {} times", accepted.len());
+    assert!(refused.iter().all(|answer| answer.status == 401), "{refused:#?}");
     // The identifier was already used in an assertion sent to another endpoint.
     let claims = client.claims();
     client.ask(&client.key.assertion(&claims)).expect(200).await;
@@ -165,8 +167,8 @@ async fn a_wrong_assertion_is_an_invalid_client(suite: Arc<Suite>) {
             .assertion(&client.claims_with("aud", json!([client.api.env["AUTH_URL"], "https://other.example.com"]))),
         client.key.assertion(&client.claims_with("exp", now() - 1)),
         client.key.assertion(&client.claims_with("exp", now() + 2 * 60 * 60)),
-        client.key.assertion(&client.claims_with("iat", now() + 300)),
-        client.key.assertion(&client.claims_with("nbf", now() + 300)),
+        client.key.assertion(&client.claims_with("iat", now() + 3_600)),
+        client.key.assertion(&client.claims_with("nbf", now() + 3_600)),
         client.key.assertion(&client.claims_with("jti", "")),
         client.key.assertion(&client.claims_with("jti", "x".repeat(300))),
         signed(&json!({ "alg": "none" }), &client.claims()),
@@ -278,8 +280,12 @@ async fn the_last_use_of_a_key_is_shown_by_its_day(suite: Arc<Suite>) {
     let client = Client::register(&suite, "EdDSA").await;
     assert!(client.shown().await["publicKeys"][0].get("lastUsedDate").is_none());
     let before = base::clock::Time::from_millis(now() * 1000).day();
-    client.ask(&client.key.assertion(&client.claims())).expect(200).await;
-    let shown = client.shown().await["publicKeys"][0]["lastUsedDate"].clone();
+    // A use that the table does not record in time is not noted, but the next one is.
+    let shown = until("a use is noted", LONG, async || {
+        client.ask(&client.key.assertion(&client.claims())).expect(200).await;
+        client.shown().await["publicKeys"][0].get("lastUsedDate").cloned()
+    })
+    .await;
     let after = base::clock::Time::from_millis(now() * 1000).day();
     assert!(shown == before.as_str() || shown == after.as_str(), "{shown}");
 }

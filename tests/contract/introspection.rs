@@ -58,7 +58,7 @@ async fn the_answer_about_an_inactive_token_has_no_other_member(suite: Arc<Suite
         "garbage".to_owned(),
         revoked,
         with("exp", (now() - 1).into()),
-        with("nbf", (now() + 60).into()),
+        with("nbf", (now() + 3_600).into()),
         with("aud", "https://api.example.com".into()),
         with("iss", "https://auth.example.com".into()),
         suite.forge().with_another_key().token(&forge.header(), &forge.claims()),

@@ -63,7 +63,7 @@ pub use processes::{Process, descendants, group_members, memory_kilobytes, until
 pub use providers::{PROVIDERS, SCOPES, Secrets, Simulation};
 pub use run::{Test, When, run};
 pub use sandbox::second_sandbox;
-pub use scripts::{node, python, site_packages};
+pub use scripts::{is_temporary, node, python, site_packages};
 pub use signature::{is_signed_by, signature};
 pub use stack::secret;
 pub use suite::{Application, Interposed, Suite};

@@ -9,8 +9,18 @@ use super::{LONG, project};
 
 /// How libraries report a 503, which occurs if the machine stalls for seconds. The response asks the client to try
 /// again, which these libraries leave to their users.
-const TEMPORARY: [&str; 3] =
-    ["503 Server Error", "temporarily_unavailable", "ClientError: unexpected HTTP response status code"];
+const TEMPORARY: [&str; 5] = [
+    "503 Server Error",
+    "503 Service Unavailable",
+    "service-unavailable",
+    "temporarily_unavailable",
+    "ClientError: unexpected HTTP response status code",
+];
+
+/// Whether a library that printed this got a 503.
+pub fn is_temporary(printed: &str) -> bool {
+    TEMPORARY.iter().any(|temporary| printed.contains(temporary))
+}
 
 /// Runs a script from `tests/python` with this JSON value as its input, and returns the value that it prints.
 pub async fn python(script: &str, input: &Value) -> Value {
@@ -27,7 +37,7 @@ async fn run(options: &[&str], script: &str, input: &Value) -> Value {
     loop {
         let printed = run_once(options, script, input).await;
         let text = printed.as_ref().unwrap_or_else(|complaint| complaint);
-        if !TEMPORARY.iter().any(|temporary| text.contains(temporary)) || began.elapsed() > LONG {
+        if !is_temporary(text) || began.elapsed() > LONG {
             let printed = printed.unwrap_or_else(|complaint| {
                 panic!("{script} failed (has `make tools` installed its libraries?): {complaint}")
             });
