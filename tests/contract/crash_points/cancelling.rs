@@ -17,7 +17,7 @@ async fn killed_at(stage: &Stage<'_>, state: &str, moment: Moment, attempts: u64
     let scene = stage.scene(1, [Behaviour::status(500)]).await;
     let delivery = scene.acknowledged().await.remove(0);
     if attempts > 0 {
-        scene.entity.post(&format!("/webhook/delivery/{delivery}/resend")).expect(202).await;
+        scene.entity.post(&format!("/webhook/delivery/{delivery}/resend")).once().expect(202).await;
     }
     scene.entity.until_delivery(&delivery, state, |shown| shown["attemptCount"] == attempts).await;
     let id = delivery.clone();

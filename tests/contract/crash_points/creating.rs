@@ -35,10 +35,17 @@ async fn killed_at(stage: &Stage<'_>, wanted: Wanted, moment: Moment) {
     };
     assert_eq!(asked.count(&scene.entity).await, before + is_made, "{point}");
     let repeat = async || asked.call(&scene.entity, "key").attempt().await.ok().filter(|answer| answer.status < 500);
-    let first = until("the request is acknowledged", LONG, repeat).await;
+    let mut tries = 0;
+    let first = until("the request is acknowledged", LONG, async || {
+        tries += 1;
+        repeat().await
+    })
+    .await;
     let replayed = first.header("idempotency-replayed") == "true";
-    assert_eq!((first.status, replayed), (asked.status, moment == Moment::After), "{point}: {}", first.exchange);
-    let again = repeat().await.expect("nothing is killed any more");
+    // An earlier repetition without an acknowledgement may have been carried out.
+    let is_expected = if moment == Moment::Before { !replayed || tries > 1 } else { replayed };
+    assert!(first.status == asked.status && is_expected, "{point}: {}", first.exchange);
+    let again = until("the repeated request is acknowledged", LONG, repeat).await;
     assert_eq!((again.status, again.text()), (asked.status, first.text()), "{point}: another answer to the same key");
     assert_eq!(asked.count(&scene.entity).await, before + 1, "{point}");
 }
@@ -62,8 +69,9 @@ async fn resend_killed_before_it_is_announced(stage: &Stage<'_>) {
     held.reached().await;
     stage.kill("resend-delivery").await;
     held.lose();
+    // A function that has waited two seconds for the queue acknowledges the resend, which the sweep will announce.
     let died = request.await.expect("no panic");
-    assert!(died.is_ok_and(|answer| answer.status >= 500), "acknowledged by a dead function");
+    assert!(died.is_ok_and(|answer| answer.status >= 500 || answer.status == 202), "neither an error nor the acknowledgement");
     let again =
         until("the resend is acknowledged", LONG, async || resend().await.ok().filter(|answer| answer.status == 202));
     assert_eq!(again.await.header("idempotency-replayed"), "true");

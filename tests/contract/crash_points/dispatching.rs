@@ -132,7 +132,7 @@ async fn answer_lost<W>(
 
 async fn killed_with_the_request_under_way(stage: &Stage<'_>, point: &str) {
     let scene = stage.scene(1, [Behaviour::hang()]).await;
-    let publication = scene.publish();
+    let publication = scene.publish_undisturbed();
     stage.until_received(&scene, 1).await;
     stage.receiver_does(&scene, [Behaviour::status(200)]);
     stage.kill("dispatch-deliveries").await;
@@ -159,7 +159,7 @@ async fn killed_while_counting(stage: &Stage<'_>, point: &str, moment: Moment) {
     let scene = stage.scene(1, [Behaviour::status(200)]).await;
     let counter = format!("STA#{}", scene.hooks[0].id);
     let mut held = stage.table().hold(point, moment, move |call| call.mentions(&counter));
-    let publication = scene.publish();
+    let publication = scene.publish_undisturbed();
     let answer = acknowledged(publication).await;
     held.reached().await;
     stage.kill("dispatch-deliveries").await;

@@ -5,7 +5,7 @@ use serde_json::json;
 
 use super::stage::{Scene, Stage, acknowledged, writes};
 use crate::{
-    erasing::{items_about, left_in},
+    erasing::{erase, items_about, left_in},
     harness::{AwsCall, Behaviour, LONG, Moment, Table, stored, until},
 };
 
@@ -126,7 +126,7 @@ where
     let shown = scene.entity.get(&format!("/webhook/event/{event}")).expect(200).await.json();
     if shown.get("erasedDate").is_none() {
         assert_eq!(shown["data"], scene.data, "{point}: all or nothing");
-        scene.entity.call("DELETE", &content(&event)).expect(200).await;
+        erase(&scene.entity, &event).await;
     } else {
         assert_eq!(shown["data"], json!({}), "{point}");
     }
@@ -156,7 +156,7 @@ async fn unclaimed(stage: &Stage<'_>, point: &'static str) -> Played {
     acknowledged(publication).await;
     held.reached().await;
     let event = stored::event_of(&delivery);
-    scene.entity.call("DELETE", &content(&event)).expect(200).await;
+    erase(&scene.entity, &event).await;
     let on_disk = stage.on_disk(&scene).await;
     held.release();
     Played { point, scene, event, delivery, on_disk, ends: "cancelled" }
@@ -178,7 +178,7 @@ async fn recorded(stage: &Stage<'_>, point: &'static str, bytes: usize, kills: b
     acknowledged(publication).await;
     held.reached().await;
     let event = stored::event_of(&delivery);
-    scene.entity.call("DELETE", &content(&event)).expect(200).await;
+    erase(&scene.entity, &event).await;
     let on_disk = stage.on_disk(&scene).await;
     if kills {
         stage.kill("dispatch-deliveries").await;

@@ -32,7 +32,7 @@ async fn put_into_the_feed(stage: &Stage<'_>, moment: Moment) {
     let point = format!("dispatch: {moment:?} a delivery is put into the feed");
     let key = format!("UNREAD#{}", hook.id);
     let mut held = stage.table().hold(&point, moment, move |call| writes(call, &key, ""));
-    let publication = scene.publish();
+    let publication = scene.publish_undisturbed();
     held.reached().await;
     stage.kill("dispatch-deliveries").await;
     held.lose();

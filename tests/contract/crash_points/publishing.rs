@@ -22,10 +22,10 @@ pub async fn play(stage: &Stage<'_>) {
     assert_eq!(on_disk, "nothing");
     killed_at(stage, "publish: key claimed, answer lost", table, Moment::After, key).await;
     let on_disk = killed_at(stage, "publish: before the event is written", table, Moment::Before, event).await;
-    assert_eq!(on_disk, "key");
+    assert!(!on_disk.contains("event") && on_disk.ends_with("key"), "{on_disk}");
     body_without_event(stage, "publish: large body written, no event").await;
     let on_disk = killed_at(stage, "publish: event written, answer lost", table, Moment::After, event).await;
-    assert_eq!(on_disk, "event, key");
+    assert!(has_event_and_key(&on_disk), "{on_disk}");
     killed_at(stage, "publish: before it is announced", queue, Moment::Before, announcement).await;
     killed_at(stage, "publish: announced, answer lost", queue, Moment::After, announcement).await;
     never_repeated(stage, "publish: before it is announced, and never repeated").await;
@@ -54,6 +54,11 @@ fn event(scene: &Scene) -> impl Fn(&AwsCall) -> bool + Send + Sync + 'static + u
     move |call| writes(call, &webhook, "'targets': ?")
 }
 
+/// Whether these items are on disk. On a slow machine, the sweep has also opened the deliveries.
+fn has_event_and_key(on_disk: &str) -> bool {
+    on_disk.starts_with("event, ") && on_disk.contains("key")
+}
+
 /// Kills the function while this call is held; the client repeats its request. Returns the items that are on disk in
 /// between.
 async fn killed_at<W>(
@@ -73,9 +78,12 @@ where
     stage.kill("publish-event").await;
     held.lose();
     let on_disk = stage.on_disk(&scene).await;
-    let answer = publication.await.expect("no panic");
-    assert!(answer.is_none(), "{point}: acknowledged by a dead function");
+    let first = publication.await.expect("no panic").as_ref().map(deliveries);
+    // A function that has waited two seconds for the queue acknowledges the event, which the sweep will announce.
+    let is_announcing = std::ptr::eq(proxy, stage.queue());
+    assert!(is_announcing || first.is_none(), "{point}: acknowledged by a dead function");
     let deliveries = scene.acknowledged().await;
+    assert!(first.is_none_or(|first| first == deliveries), "{point}: another answer to the same key");
     assert_eq!(deliveries.len(), 2, "{point}");
     stage.played(point, on_disk.clone(), &scene, deliveries, "delivered");
     on_disk
@@ -133,11 +141,16 @@ async fn never_repeated(stage: &Stage<'_>, point: &str) {
     stage.kill("publish-event").await;
     held.lose();
     let on_disk = stage.on_disk(&scene).await;
-    assert_eq!(on_disk, "event, key", "{point}");
-    assert!(publication.await.expect("no panic").is_none(), "{point}: acknowledged by a dead function");
-    let deliveries: Vec<_> = announced(&call).into_iter().map(|due| due.delivery).collect();
-    assert_eq!(deliveries.len(), 2, "{point}");
-    stage.played(point, on_disk, &scene, deliveries, "delivered");
+    assert!(has_event_and_key(&on_disk), "{point}: {on_disk}");
+    let mut stored: Vec<_> = announced(&call).into_iter().map(|due| due.delivery).collect();
+    stored.sort_unstable();
+    assert_eq!(stored.len(), 2, "{point}");
+    // A function that has waited two seconds for the queue acknowledges the event.
+    if let Some(mut first) = publication.await.expect("no panic").as_ref().map(deliveries) {
+        first.sort_unstable();
+        assert_eq!(first, stored, "{point}: other deliveries are acknowledged");
+    }
+    stage.played(point, on_disk, &scene, stored, "delivered");
 }
 
 /// Writing the event takes so long that the sweep has already passed the event's time. The repeated request opens the
@@ -150,7 +163,7 @@ async fn written_late(stage: &Stage<'_>, point: &str) {
     stage.kill("publish-event").await;
     sleep(SWEPT).await;
     held.release();
-    let look = async || Some(stage.on_disk(&scene).await).filter(|on_disk| on_disk == "event, key");
+    let look = async || Some(stage.on_disk(&scene).await).filter(|on_disk| has_event_and_key(on_disk));
     let on_disk = until("the event is written", LONG, look).await;
     assert!(publication.await.expect("no panic").is_none(), "{point}: acknowledged by a dead function");
     stage.queue().swallow(1, announcement(&scene));

@@ -190,8 +190,9 @@ async fn recovery(stage: &Stage<'_>, point: &str) -> Scene {
     });
     let hook = &scene.hooks[0].id;
     let since = json!({ "createdFrom": "2020-01-01T00:00:00Z" });
-    let asked = scene.entity.post(&format!("/webhook/{hook}/recover")).json(&since).expect(202).await.json();
-    assert_eq!(asked["count"], MANY, "{point}");
+    let asked = scene.entity.post(&format!("/webhook/{hook}/recover")).json(&since).expect(202).await;
+    // The recovery may have begun before a repetition.
+    assert!(asked.is_repetition || asked.json()["count"] == MANY, "{point}: {}", asked.exchange);
     kill_sweep(stage, held).await;
     let on_disk = stage.on_disk(&scene).await;
     stage.played(point, on_disk, &scene, deliveries, "delivered");

@@ -262,7 +262,7 @@ impl Call {
 
 impl ApiResponse {
     /// Whether this is a 503, or a response to an agent that reports one.
-    fn asks_for_repetition(&self) -> bool {
+    pub fn asks_for_repetition(&self) -> bool {
         let reported = || {
             let message: Value = serde_json::from_slice(&self.body).unwrap_or_default();
             let (result, error) = (&message["result"], &message["error"]["data"]);
