@@ -7,7 +7,8 @@ use contract_test::contract_test;
 use serde_json::{Value, json};
 
 use crate::{
-    harness::{Behaviour, Entity, Hook, Receiver, Settings, Suite},
+    harness::{Behaviour, Entity, Hook, Receiver, Settings, Suite, Table},
+    sweep::{LONG_AGO, overdue},
     webhook_changes::violations,
 };
 
@@ -53,19 +54,24 @@ async fn a_webhook_without_retries_makes_one_attempt_and_one_more_for_each_resen
 
 #[contract_test]
 async fn short_retries_end_within_an_hour_and_a_change_applies_to_the_next_failure(suite: Arc<Suite>) {
-    let settings = Settings::default().with("RETRY_SCHEDULE", "0s,3s,2h");
+    let settings = Settings::default().with("RETRY_SCHEDULE", "0s,1s,2h");
     let (bundle, api, _permit) = suite.other_bundle(settings).await;
     let entity = Entity::new(&api, "retries".to_owned()).await;
     let receiver = Receiver::start().await;
     let hook = async |path: &str, retries: &str| {
-        entity.hook_with(with(&receiver.on(path, [Behaviour::status(500)]), json!({ "retries": retries }))).await
+        // The second attempt comes when the test wants it: the change must lie between the two failures.
+        let later = Behaviour::answer(503, &[("Retry-After", "600")], "");
+        let script = if path == "/changed" { vec![later, Behaviour::status(500)] } else { vec![Behaviour::status(500)] };
+        entity.hook_with(with(&receiver.on(path, script), json!({ "retries": retries }))).await
     };
     let short = hook("/short", "short").await;
     let default = hook("/default", "default").await;
     let changed = hook("/changed", "default").await;
     let deliveries = published(&entity).await;
-    receiver.until("/changed", 1).await;
+    let delivery = delivery_to(&deliveries, &changed);
+    entity.until_status(&delivery, &["retrying"]).await;
     entity.changed(&changed.id, json!({ "retries": "none" })).await;
+    overdue(&Table::of(&api.env), &delivery, LONG_AGO).await;
     for (hook, status) in [(&short, "failed"), (&default, "retrying"), (&changed, "failed")] {
         let delivery = delivery_to(&deliveries, hook);
         let has_two = |shown: &Value| shown["attemptCount"] == 2;

@@ -52,7 +52,8 @@ pub const MEASURE: &str = "
 /// The slow line's latency, in milliseconds: so high that a slow machine's delays are small in comparison.
 const LATENCY: f64 = 6_000.0;
 
-/// The page, files, session and data are loaded one after the other, each in one round trip, with no others.
+/// Page, files, session and data follow each other, with one round trip each and no others. A busy machine may spoil a
+/// visit, but a page with more round trips is late on every visit.
 #[contract_test(in_browser)]
 async fn a_line_with_a_high_latency_shows_the_list_in_four_trips(suite: Arc<Suite>) {
     let entity = suite.entity().await;
@@ -67,18 +68,21 @@ async fn a_line_with_a_high_latency_shows_the_list_in_four_trips(suite: Arc<Suit
     let browser = Browser::open().await;
     browser.go(&entity.panel_link(json!({})).await).await;
     browser.until_says("Slow line").await;
-    browser.go("about:blank").await;
     browser.command("Network.enable", json!({})).await;
-    browser.command("Network.clearBrowserCache", json!({})).await;
     let line = json!({ "offline": false, "latency": LATENCY, "downloadThroughput": -1, "uploadThroughput": -1 });
     browser.command("Network.emulateNetworkConditions", line).await;
-    browser.go(&format!("{}/panel/deliveries", suite.api.base_url())).await;
-    browser.until_says("booking.created").await;
-    let shown = browser.run("return performance.now()").await.as_f64().expect("a time");
-    let first = browser.run("return performance.getEntriesByName('first-contentful-paint')[0].startTime").await;
-    println!("with a latency of {LATENCY} ms, the page is shown after {first} ms, and its list after {shown:.0} ms");
-    assert!(first.as_f64().expect("a time") < 2.75 * LATENCY, "the page is shown after {first} ms");
-    assert!(shown < 4.75 * LATENCY, "the list is shown after {shown} ms");
+    until("the list is shown in four trips", LONG, async || {
+        browser.go("about:blank").await;
+        browser.command("Network.clearBrowserCache", json!({})).await;
+        browser.go(&format!("{}/panel/deliveries", suite.api.base_url())).await;
+        browser.until_says("booking.created").await;
+        let shown = browser.run("return performance.now()").await.as_f64().expect("a time");
+        let first = "return performance.getEntriesByName('first-contentful-paint')[0].startTime";
+        let first = browser.run(first).await.as_f64().expect("a time");
+        println!("with a latency of {LATENCY} ms, the page is shown after {first} ms, and its list after {shown:.0} ms");
+        (first < 2.75 * LATENCY && shown < 4.75 * LATENCY).then_some(())
+    })
+    .await;
     browser.close().await;
 }
 

@@ -30,6 +30,18 @@ async fn run(bundle: &Bundle) {
     assert_eq!(answer.text().await.expect("a text"), "null");
 }
 
+/// Runs the canary until a run has this outcome, and returns all counted lines. On a slow machine, a step may take too
+/// long, which counts as a failure.
+async fn run_until(bundle: &Bundle, what: &str, is_wanted: impl Fn(&Value) -> bool) -> Vec<Value> {
+    until(what, LONG, async || {
+        let before = lines(bundle, "run-canary").len();
+        run(bundle).await;
+        let counted = counted(bundle, before + 1).await;
+        is_wanted(&counted[before]).then_some(counted)
+    })
+    .await
+}
+
 /// The log lines with the canary's metrics, once there are `runs` of them.
 async fn counted(bundle: &Bundle, runs: usize) -> Vec<Value> {
     until("the runs are counted", LONG, async || Some(lines(bundle, "run-canary")).filter(|lines| lines.len() == runs))
@@ -39,11 +51,12 @@ async fn counted(bundle: &Bundle, runs: usize) -> Vec<Value> {
 #[contract_test]
 async fn a_canary_arrives_and_its_latency_is_counted(suite: Arc<Suite>) {
     let (bundle, _, _permit) = suite.other_bundle(Settings::default()).await;
-    run(&bundle).await;
-    run(&bundle).await;
-    let counted = counted(&bundle, 2).await;
+    let arrives = |line: &Value| line.get("CanaryArrivalAfter").is_some();
+    run_until(&bundle, "a canary arrives", arrives).await;
+    let counted = run_until(&bundle, "another canary arrives", arrives).await;
     let latencies = values(&counted, "CanaryArrivalAfter");
-    assert_eq!((latencies.len(), sum(&counted, "CanaryFailures")), (2, 0.0), "{counted:#?}");
+    let failures = sum(&counted, "CanaryFailures");
+    assert_eq!((latencies.len(), 2.0 + failures), (2, counted.len() as f64), "{counted:#?}");
     assert!(latencies.iter().all(|millis| *millis < 60_000.0), "longer than the canary waits: {latencies:?}");
     let secret = secret(&bundle);
     let log = bundle.logs();
@@ -61,22 +74,15 @@ async fn canary_failures_are_counted_and_provisioning_repairs_the_canary(suite: 
     let webhook = member(&secret, "webhookIdentifier");
     let down = format!("http://127.0.0.1:{}/", free_port());
     entity.changed(&webhook, json!({ "eventUrl": down })).await;
-    run(&bundle).await;
+    run_until(&bundle, "a canary does not arrive", |line| line["Step"] == "arrival").await;
     entity.changed(&webhook, json!({ "enabled": false })).await;
-    run(&bundle).await;
-    let failed = counted(&bundle, 2).await;
-    let steps: Vec<_> = failed.iter().map(|line| line["Step"].as_str().expect("a text")).collect();
-    assert_eq!(steps, ["arrival", "publish"], "{failed:#?}");
-    assert_eq!((sum(&failed, "CanaryFailures"), values(&failed, "CanaryArrivalAfter").len()), (2.0, 0));
+    let failed = run_until(&bundle, "a canary is not published", |line| line["Step"] == "publish").await;
+    let failures = sum(&failed, "CanaryFailures");
+    assert_eq!((failures, values(&failed, "CanaryArrivalAfter").len()), (failed.len() as f64, 0), "{failed:#?}");
     // Each time it starts, the bundle does what `waypost-admin provision` does.
     assert!(bundle.stop().await.success());
     bundle.start_again(Settings::default()).await;
-    run(&bundle).await;
-    let mended = until("the canary comes through", LONG, async || {
-        let lines = lines(&bundle, "run-canary");
-        (values(&lines, "CanaryArrivalAfter").len() == 1).then_some(lines)
-    });
-    mended.await;
+    run_until(&bundle, "the canary comes through", |line| line.get("CanaryArrivalAfter").is_some()).await;
     assert!(bundle.stop().await.success());
 }
 

@@ -210,7 +210,13 @@ async fn many_deliveries_each_arrive(suite: Arc<Suite>) {
     assert_eq!(deliveries.len(), 200);
     for id in &deliveries {
         let delivery = entity.until_status(id, &["delivered", "failed"]).await;
-        assert_eq!((&delivery["status"], &delivery["attemptCount"]), (&json!("delivered"), &json!(1)), "{delivery:#}");
+        // A worker gives up a claim that takes five seconds, and sends nothing. On such a slow machine, its lease may
+        // count as an attempt.
+        let is_without_outcome =
+            |attempt: &&Value| attempt["error"].as_str().is_some_and(|error| error.starts_with("interrupted: "));
+        let attempts = delivery["attempts"].as_array().expect("openapi.yaml says so");
+        let made = attempts.iter().filter(|attempt| !is_without_outcome(attempt)).count();
+        assert_eq!((&delivery["status"], made), (&json!("delivered"), 1), "{delivery:#}");
     }
     for path in ["/one", "/two"] {
         let received = receiver.received(path);

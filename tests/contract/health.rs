@@ -13,6 +13,8 @@ use crate::harness::{Behaviour, Entity, Hook, LONG, Received, Receiver, Settings
 
 /// The longest time for which the breaker stays open in this test's bundle.
 const LONGEST: Duration = Duration::from_secs(4);
+/// The number of attempts in the schedule of that bundle: far more than are made until a slow machine opens the breaker.
+const ATTEMPTS: usize = 20;
 /// The tolerance for clocks and delayed messages.
 const SLACK: Duration = Duration::from_millis(200);
 
@@ -41,7 +43,7 @@ fn pauses(received: &[Received]) -> Vec<Duration> {
 #[contract_test]
 async fn a_silent_endpoint_gets_only_one_probe_at_a_time(suite: Arc<Suite>) {
     let settings = Settings::default()
-        .with("RETRY_SCHEDULE", "0s,500ms,500ms,500ms,500ms,500ms,500ms,500ms,500ms,500ms")
+        .with("RETRY_SCHEDULE", format!("0s{}", ",500ms".repeat(ATTEMPTS - 1)))
         .with("BREAKER_THRESHOLD", "3")
         .with("BREAKER_OPEN", "2s")
         .with("BREAKER_MAX", "4s");
@@ -51,7 +53,7 @@ async fn a_silent_endpoint_gets_only_one_probe_at_a_time(suite: Arc<Suite>) {
         tokio::join!(entity("silent"), entity("moved"), entity("failing"), entity("wavering"));
     // A response interrupts each failure streak before it is long enough.
     let wavers =
-        (0..10).map(|number| if number % 3 == 2 { Behaviour::status(503).closing() } else { Behaviour::close() });
+        (0..ATTEMPTS).map(|number| if number % 3 == 2 { Behaviour::status(503).closing() } else { Behaviour::close() });
     let (silent, (), failing, wavering) = tokio::join!(
         Box::pin(paused_and_probed(&silent)),
         Box::pin(forgiven_at_a_new_address(&moved)),
@@ -104,7 +106,7 @@ async fn paused_and_probed(entity: &Entity) -> Hook {
         let delivery = entity.delivery(id).await;
         assert!(["pending", "retrying"].contains(&delivery["status"].as_str().expect("text")), "{delivery:#}");
         assert!(
-            delivery["attemptCount"].as_u64().is_some_and(|count| count < 8),
+            delivery["attemptCount"].as_u64().is_some_and(|count| count < ATTEMPTS as u64 - 2),
             "attempts were used up: {delivery:#}"
         );
     }
@@ -139,7 +141,7 @@ async fn answered_until_exhausted(entity: &Entity, script: Vec<Behaviour>) -> Ho
     let hook = entity.hook(&receiver.on("/", script)).await;
     let id = entity.publish(json!({})).await;
     let delivery = entity.until_status(&id, &["failed", "delivered"]).await;
-    assert_eq!((&delivery["status"], &delivery["attemptCount"]), (&json!("failed"), &json!(10)), "{delivery:#}");
+    assert_eq!((&delivery["status"], &delivery["attemptCount"]), (&json!("failed"), &json!(ATTEMPTS)), "{delivery:#}");
     until_health(entity, &hook, "failing").await;
     let last_attempt = delivery["attempts"].as_array().and_then(|attempts| attempts.last()).expect("attempts");
     until("the webhook shows the result of its last attempt", LONG, async || {
@@ -242,8 +244,9 @@ async fn the_statistics_match_the_requests_at_the_endpoint(suite: Arc<Suite>) {
     assert!(hours[0]["startDate"].as_str().is_some_and(|date| date.ends_with(":00:00.000Z")), "{stats:#}");
 }
 
-/// A count may be off by one write if the table's response is lost, which happens on a machine that stalls for seconds.
-/// Therefore, only one of three rounds must be exact; counts that overwrite each other would be off in every round.
+/// A count may be off by one write if the table's response is lost, and a claim that is given up may count as an attempt
+/// without a request, as on a machine that stalls for seconds. So one round of three must be exact; counts that
+/// overwrite each other are off in every round.
 #[contract_test]
 async fn concurrent_dispatchers_lose_no_count(suite: Arc<Suite>) {
     for _ in 0..2 {
@@ -277,7 +280,10 @@ async fn miscount(suite: &Suite) -> Option<String> {
     for id in futures::future::join_all(published).await {
         entity.until_status(&id, &["failed"]).await;
     }
-    assert_eq!(receiver.received("/").len(), 3 * EVENTS);
+    let requests = receiver.received("/").len();
+    if requests != 3 * EVENTS {
+        return Some(format!("{requests} requests"));
+    }
     assert_eq!(receiver.until("/listener", 1).await.len(), 1, "one streak of failures causes one event");
     let started = Instant::now();
     loop {
