@@ -102,7 +102,9 @@ async fn a_long_history_is_shown_by_its_end(suite: Arc<Suite>) {
         let is_waiting = |shown: &Value| shown["attemptCount"] == attempt && shown["status"] == "retrying";
         entity.until_delivery(&delivery, "waits for a request", is_waiting).await;
         if attempt < 21 {
-            agent.call("resend_delivery", json!({ "deliveryIdentifier": delivery })).await;
+            // A repetition after a 503 causes no attempt of its own.
+            let resend = json!({ "deliveryIdentifier": delivery, "idempotencyKey": format!("after-{attempt}") });
+            agent.call("resend_delivery", resend).await;
         }
     }
     let shown = agent.call("show_delivery", json!({ "deliveryIdentifier": delivery })).await;

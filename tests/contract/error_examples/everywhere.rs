@@ -87,12 +87,12 @@ pub(super) async fn provoke(suite: &Suite, checked: &mut Checked) {
                 | "panelLinkNotFound" => with_body(to(path).bearer(&platform)),
                 _ => continue,
             };
-            let answer = call.send().await;
+            let answer = call.answered().await;
             checked.compare(&operation.id, &example.name, &answer);
         }
     }
     for (operation, path) in [("listEventTypes", "/webhook/event/list"), ("showDelivery", "/webhook/delivery/dlv_0")] {
-        let answer = entity.call("DELETE", path).send().await;
+        let answer = entity.call("DELETE", path).answered().await;
         checked.compare(operation, "methodNotAllowed", &answer);
     }
     for (operation, path) in [
@@ -101,7 +101,7 @@ pub(super) async fn provoke(suite: &Suite, checked: &mut Checked) {
         ("providerOutcome", "/panel/provider/_x".to_owned()),
         ("problemPage", "/problems/typo".to_owned()),
     ] {
-        let answer = suite.api.get(path).send().await;
+        let answer = suite.api.get(path).answered().await;
         checked.compare(operation, "notFound", &answer);
     }
 }
