@@ -61,7 +61,8 @@ async fn short_retries_end_within_an_hour_and_a_change_applies_to_the_next_failu
     let hook = async |path: &str, retries: &str| {
         // The second attempt comes when the test wants it: the change must lie between the two failures.
         let later = Behaviour::answer(503, &[("Retry-After", "600")], "");
-        let script = if path == "/changed" { vec![later, Behaviour::status(500)] } else { vec![Behaviour::status(500)] };
+        let script =
+            if path == "/changed" { vec![later, Behaviour::status(500)] } else { vec![Behaviour::status(500)] };
         entity.hook_with(with(&receiver.on(path, script), json!({ "retries": retries }))).await
     };
     let short = hook("/short", "short").await;

@@ -79,7 +79,9 @@ async fn a_line_with_a_high_latency_shows_the_list_in_four_trips(suite: Arc<Suit
         let shown = browser.run("return performance.now()").await.as_f64().expect("a time");
         let first = "return performance.getEntriesByName('first-contentful-paint')[0].startTime";
         let first = browser.run(first).await.as_f64().expect("a time");
-        println!("with a latency of {LATENCY} ms, the page is shown after {first} ms, and its list after {shown:.0} ms");
+        println!(
+            "with a latency of {LATENCY} ms, the page is shown after {first} ms, and its list after {shown:.0} ms"
+        );
         (first < 2.75 * LATENCY && shown < 4.75 * LATENCY).then_some(())
     })
     .await;

@@ -143,24 +143,27 @@ impl Noisy {
         changes.buffer_unordered(AT_ONCE).for_each(async |_| ()).await;
     }
 
-    /// Publishes over many connections until the service has refused this many events on each one. Returns the number
-    /// of accepted events.
-    async fn publish_until_refused(&self, refusals: usize) -> usize {
+    /// Publishes over many connections until the service has refused this many events on each of them. Returns the
+    /// number of accepted events, and of those that were published again after a 503.
+    async fn publish_until_refused(&self, refusals: usize) -> (usize, usize) {
         let connections = (0..CONNECTIONS).map(async |_| {
             let mut accepted = 0;
             let mut refused = 0;
+            let mut repeated = 0;
             while refused < refusals {
                 let body = json!({ "type": "booking.created", "data": {} });
-                let answer = self.entity.post("/webhook/event").json(&body).send().await;
+                let answer = self.entity.post("/webhook/event").once().json(&body).answered().await;
+                repeated += usize::from(answer.is_repetition);
                 match answer.status {
                     202 => accepted += 1,
                     429 => refused += 1,
                     _ => panic!("neither accepted nor refused: {}", answer.exchange),
                 }
             }
-            accepted
+            (accepted, repeated)
         });
-        join_all(connections).await.into_iter().sum()
+        let all = join_all(connections).await.into_iter();
+        all.fold((0, 0), |sum, one| (sum.0 + one.0, sum.1 + one.1))
     }
 
     /// Publishes over this many connections as fast as the service responds, and continues after refusals. Returns how
@@ -352,16 +355,22 @@ async fn a_tenant_that_publishes_as_fast_as_it_can_holds_up_no_other(suite: Arc<
     let quiet = Quiet::start(&api).await;
     let noisy = Noisy::start(&api, 1, &url).await;
     let began = now() / 60;
-    let (_, accepted) = join!(quiet.latencies(0, Duration::from_secs(2)), noisy.publish_until_refused(10));
+    let (_, (accepted, repeated)) = join!(quiet.latencies(0, Duration::from_secs(2)), noisy.publish_until_refused(10));
     // Each minute has its own quota.
     let minutes = usize::try_from(now() / 60 - began + 1).expect("time passes");
-    assert!((SHARE..=minutes * SHARE).contains(&accepted), "{accepted} accepted in {minutes} minutes");
+    assert!(accepted <= minutes * SHARE, "{accepted} accepted in {minutes} minutes");
+    // An event that got a 503 may count, although its repetition was refused.
+    assert!(accepted >= SHARE || repeated > 0, "{accepted} accepted");
     let arrived = until("all accepted events have arrived", LONG, async || {
         let requests = receiver.received("/");
         let events: BTreeSet<String> = requests.iter().map(|request| request.header("webhook-id").to_owned()).collect();
         (events.len() >= accepted).then_some(events)
     });
-    assert_eq!(arrived.await.len(), accepted, "no refused event arrived");
+    let arrived = arrived.await.len();
+    assert!(
+        arrived == accepted || repeated > 0 && arrived <= accepted + repeated,
+        "a refused event arrived: {arrived}"
+    );
     assert!(bundle.stop().await.success());
 }
 

@@ -71,7 +71,10 @@ async fn resend_killed_before_it_is_announced(stage: &Stage<'_>) {
     held.lose();
     // A function that has waited two seconds for the queue acknowledges the resend, which the sweep will announce.
     let died = request.await.expect("no panic");
-    assert!(died.is_ok_and(|answer| answer.status >= 500 || answer.status == 202), "neither an error nor the acknowledgement");
+    assert!(
+        died.is_ok_and(|answer| answer.status >= 500 || answer.status == 202),
+        "neither an error nor the acknowledgement"
+    );
     let again =
         until("the resend is acknowledged", LONG, async || resend().await.ok().filter(|answer| answer.status == 202));
     assert_eq!(again.await.header("idempotency-replayed"), "true");

@@ -12,8 +12,8 @@ use serde_json::{Value, json};
 use tokio::{sync::SemaphorePermit, task::JoinHandle};
 
 use crate::harness::{
-    Api, ApiResponse, AwsCall, Behaviour, Bundle, Call, Entity, Held, Hook, Interposed, Interposer, LONG, Moment, Received,
-    Receiver, Settings, Suite, Table, announced, interrupted, now, stored, time, until, until_gone,
+    Api, ApiResponse, AwsCall, Behaviour, Bundle, Call, Entity, Held, Hook, Interposed, Interposer, LONG, Moment,
+    Received, Receiver, Settings, Suite, Table, announced, interrupted, now, stored, time, until, until_gone,
 };
 
 /// The age, in seconds, by which the sweep has opened a delivery.
