@@ -318,7 +318,7 @@ async fn an_empty_page_looks_further_back_until_it_is_stopped(suite: Arc<Suite>)
     browser.click("Stop").await;
     let page = browser.until_says("No match so far").await;
     assert!(page.contains("Search older deliveries"), "{page}");
-    browser.run("window.pause = 100").await;
+    browser.run("window.pause = 300").await;
     browser.click("Cancelled").await;
     browser.until_says("Looking further back").await;
     browser.until_says("No match so far").await;

@@ -151,7 +151,10 @@ async fn unclaimed(stage: &Stage<'_>, point: &'static str) -> Played {
     let scene = scene(stage, LARGE).await;
     start_erasing(&scene).await;
     let (delivery, announced, publication) = stage.publish_and_hold(&scene).await;
-    let mut held = stage.table().hold(point, Moment::Before, statement_on(&delivery, "'lease': ?"));
+    let claim = || statement_on(&delivery, "'lease': ?");
+    let mut held = stage.table().hold(point, Moment::Before, claim());
+    // A worker gives up a claim that takes five seconds, and the next one claims as well.
+    let next = stage.table().hold(point, Moment::Before, claim());
     announced.release();
     acknowledged(publication).await;
     held.reached().await;
@@ -159,6 +162,7 @@ async fn unclaimed(stage: &Stage<'_>, point: &'static str) -> Played {
     erase(&scene.entity, &event).await;
     let on_disk = stage.on_disk(&scene).await;
     held.release();
+    next.release();
     Played { point, scene, event, delivery, on_disk, ends: "cancelled" }
 }
 
