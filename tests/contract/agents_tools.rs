@@ -84,7 +84,8 @@ async fn every_tool_answers_as_its_schema_says(suite: Arc<Suite>) {
     assert_eq!(events["items"][0]["id"], event["id"], "{events:#}");
     assert_eq!(agent.call("pause_webhook", webhook.clone()).await["pausedBy"], "owner");
     assert_eq!(agent.call("resume_webhook", webhook.clone()).await["deliveryState"], "active");
-    let resent = agent.call("resend_delivery", json!({ "deliveryIdentifier": delivery })).await;
+    let resend = json!({ "deliveryIdentifier": delivery, "idempotencyKey": "again" });
+    let resent = agent.call("resend_delivery", resend).await;
     assert!(resent.get("event").is_none(), "{resent:#}");
     let again = entity.until_delivery(&delivery, "is sent again", |shown| shown["attemptCount"] == 3).await;
     assert_eq!(again["status"], "delivered", "{again:#}");

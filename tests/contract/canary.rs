@@ -141,15 +141,9 @@ async fn the_entity_of_the_canary_is_covered_by_no_customers_token(suite: Arc<Su
     let token = api.token(Application::Demo, "").await;
     api.get(path).bearer(&token).refused(403, "entity-not-covered").await;
     // The canary's token covers no other entity and can only publish.
-    let credentials = (member(&secret, "clientId"), member(&secret, "clientSecret"));
-    let answer = reqwest::Client::new()
-        .post(format!("{}/oauth2/token", api.env["AUTH_URL"]))
-        .basic_auth(&credentials.0, Some(&credentials.1))
-        .form(&[("grant_type", "client_credentials")])
-        .send()
-        .await
-        .expect("an answer");
-    let answer: Value = answer.json().await.expect("JSON");
+    let (id, secret) = (member(&secret, "clientId"), member(&secret, "clientSecret"));
+    let form = [("grant_type", "client_credentials"), ("client_id", id.as_str()), ("client_secret", secret.as_str())];
+    let answer = api.post("/oauth2/token").form(&form).expect(200).await.json();
     assert_eq!(answer["scope"], "integrations.write", "{answer}");
     let token = answer["access_token"].as_str().expect("a token");
     let event = json!({ "type": "booking.created", "data": {} });
