@@ -13,7 +13,7 @@ use crate::harness::{Behaviour, Entity, Hook, LONG, Received, Receiver, Settings
 
 /// The longest time for which the breaker stays open in this test's bundle.
 const LONGEST: Duration = Duration::from_secs(4);
-/// The number of attempts in the schedule of that bundle: far more than are made until a slow machine opens the breaker.
+/// The number of attempts in that bundle's schedule: far more than are made until a slow machine opens the breaker.
 const ATTEMPTS: usize = 20;
 /// The tolerance for clocks and delayed messages.
 const SLACK: Duration = Duration::from_millis(200);
@@ -244,8 +244,8 @@ async fn the_statistics_match_the_requests_at_the_endpoint(suite: Arc<Suite>) {
     assert!(hours[0]["startDate"].as_str().is_some_and(|date| date.ends_with(":00:00.000Z")), "{stats:#}");
 }
 
-/// A count may be off by one write if the table's response is lost, and a claim that is given up may count as an attempt
-/// without a request, as on a machine that stalls for seconds. So one round of three must be exact; counts that
+/// A count may be off by one write if the table's response is lost, and a claim that is given up may count as an
+/// attempt without a request, as on a machine that stalls for seconds. So one round of three must be exact; counts that
 /// overwrite each other are off in every round.
 #[contract_test]
 async fn concurrent_dispatchers_lose_no_count(suite: Arc<Suite>) {

@@ -125,8 +125,8 @@ async fn answer_lost<W>(
     held.reached().await;
     held.lose();
     let shown = scene.entity.until_status(&delivery, &["delivered", "failed"]).await;
-    // A worker gives up a claim that takes five seconds, and sends nothing. On such a slow machine, its lease may count as
-    // an attempt.
+    // A worker gives up a claim that takes five seconds, and sends nothing. On such a slow machine, its lease may count
+    // as an attempt.
     let attempts = shown["attempts"].as_array().into_iter().flatten();
     let has_outcome =
         |attempt: &&Value| !attempt["error"].as_str().is_some_and(|error| error.starts_with("interrupted: "));
