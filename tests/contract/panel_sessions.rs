@@ -70,7 +70,7 @@ async fn a_code_opens_one_session(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     let api = &suite.api;
     let made = link(&entity, json!({})).await;
-    let answers = join_all((0..8).map(|_| open(api, &made.code).send())).await;
+    let answers = join_all((0..8).map(|_| open(api, &made.code).answered())).await;
     let (good, refused): (Vec<_>, Vec<_>) = answers.into_iter().partition(|answer| answer.status == 200);
     assert_eq!((good.len(), refused.len()), (1, 7), "one of eight concurrent requests opens it");
     assert!(refused.iter().all(|answer| answer.json()["kind"] == "invalid-panel-code"));

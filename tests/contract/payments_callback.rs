@@ -245,7 +245,7 @@ async fn of_fifty_callbacks_at_once_one_exchanges_the_code(suite: Arc<Suite>) {
     let callbacks: Vec<_> = (0..50)
         .map(|_| {
             let visit = Arc::clone(&visit);
-            tokio::spawn(async move { visit.callback().send().await })
+            tokio::spawn(async move { visit.callback().answered().await })
         })
         .collect();
     let mut answers: Vec<ApiResponse> = Vec::new();
@@ -305,7 +305,7 @@ async fn nothing_hostile_is_reflected(suite: Arc<Suite>) {
         for path in paths {
             // The page with the Problem's text comes first, since an outcome uses up the state.
             for accept in ["text/html", "*/*"] {
-                let answer = visit.at(&path).header("accept", accept).send().await;
+                let answer = visit.at(&path).header("accept", accept).answered().await;
                 assert!([302, 400].contains(&answer.status), "{}", answer.exchange);
                 let head = format!("{:?}", answer.headers);
                 assert!(!head.contains(MARK) && !answer.text().contains(MARK), "{}", answer.exchange);

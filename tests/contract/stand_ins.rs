@@ -89,11 +89,11 @@ async fn is_refused(api: &Api, entity: String, url: String, target: &str) -> boo
     let entity = Entity::new(api, entity).await;
     let mut headers = json!({ "Authorization": forged("local"), "X-Amz-Target": target });
     let mut hook = json!({ "name": "x", "eventUrl": url, "eventList": [], "headers": headers });
-    if entity.post("/webhook").json(&hook).send().await.status == 400 {
+    if entity.post("/webhook").once().json(&hook).answered().await.status == 400 {
         // Either the header or the address is refused; without the header, only the address can be.
         headers.as_object_mut().expect("an object").remove("X-Amz-Target");
         hook["headers"] = headers;
-        if entity.post("/webhook").json(&hook).send().await.status == 400 {
+        if entity.post("/webhook").once().json(&hook).answered().await.status == 400 {
             return false;
         }
     }

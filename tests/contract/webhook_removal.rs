@@ -38,7 +38,7 @@ async fn a_removed_webhook_is_gone(suite: Arc<Suite>) {
 async fn of_many_removals_at_once_one_is_made(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     let hook = entity.hook("http://127.0.0.1:9/").await;
-    let answers = join_all((0..10).map(|_| entity.remove(&hook.id).send())).await;
+    let answers = join_all((0..10).map(|_| entity.remove(&hook.id).answered())).await;
     let with = |status: u16| answers.iter().filter(|answer| answer.status == status).count();
     assert_eq!((with(200), with(404)), (1, 9));
 }

@@ -104,7 +104,10 @@ async fn a_change_and_a_new_secret_at_once_are_both_made(suite: Arc<Suite>) {
     let hook = entity.hook(&receiver.on("/", [Behaviour::status(200)])).await;
     let (secret, changed) = tokio::join!(
         entity.new_secret(&hook.id),
-        join_all((0..20).map(|number| entity.changed(&hook.id, json!({ "name": format!("number {number}") })))),
+        join_all((0..20).map(|number| {
+            let change = json!({ "name": format!("number {number}") });
+            entity.change(&hook.id, &change).once().expect(200)
+        })),
     );
     assert_eq!(changed.len(), 20);
     assert_eq!(entity.webhook(&hook.id).await["version"], 21);
@@ -122,7 +125,7 @@ async fn a_change_never_makes_a_removed_webhook_again(suite: Arc<Suite>) {
         let hook = entity.hook("http://127.0.0.1:9/").await;
         let changes = join_all((0..8).map(|number| {
             let change = json!({ "name": format!("number {number}"), "enabled": number % 2 == 0 });
-            entity.change(&hook.id, &change).send()
+            entity.change(&hook.id, &change).answered()
         }));
         let (answers, _) = tokio::join!(changes, entity.remove(&hook.id).expect(200));
         assert!(answers.iter().all(|answer| answer.status == 200 || answer.status == 404), "{answers:#?}");
