@@ -18,7 +18,8 @@ use crate::{
     panel_sessions::{cookie_of, opened, renew},
 };
 
-/// Renews a session, and completes `other` while the renewal's write is held.
+/// Renews a session, and completes `other` while the write is held. If `other` takes longer than the service waits for
+/// the table, the browser repeats the renewal, as the response asks.
 async fn overtaken(setup: &Interposed, made: &MadeLink, cookie: &str, other: impl Future<Output = ()>) -> ApiResponse {
     let id = made.id.clone();
     let writes = move |call: &AwsCall| call.operation == "UpdateItem" && call.mentions(&id);
@@ -28,7 +29,8 @@ async fn overtaken(setup: &Interposed, made: &MadeLink, cookie: &str, other: imp
         other.await;
         held.release();
     };
-    join(renew(&setup.api, cookie).send(), meanwhile).await.0
+    let (late, ()) = join(renew(&setup.api, cookie).send(), meanwhile).await;
+    if late.status == 503 { renew(&setup.api, cookie).answered().await } else { late }
 }
 
 #[contract_test]

@@ -108,6 +108,8 @@ async fn a_change_to_pull_while_an_attempt_waits_for_its_turn_sends_nothing(suit
     let entity = Entity::new(&setup.api, "limited".to_owned()).await;
     let receiver = Receiver::start().await;
     let hook = entity.hook_with(limited(&receiver.on("/", [Behaviour::status(200)]), 1)).await;
+    // A held call fails after some seconds, and a function may take longer to start: this one is running by then.
+    change(&entity, &hook, json!({ "name": "limited" })).await;
     let line = format!("RATE#{}", hook.id);
     let mut slot = setup.table.hold("a slot is reserved", Moment::After, move |call| call.mentions(&line));
     let delivery = entity.publish(json!({})).await;
