@@ -25,6 +25,18 @@ fn delivery(published: &Value) -> String {
 
 #[contract_test]
 async fn a_late_repetition_opens_its_deliveries_and_makes_none_twice(suite: Arc<Suite>) {
+    const ROUNDS: usize = 3;
+    for _ in 0..ROUNDS {
+        if are_repeated_late(&suite).await {
+            return;
+        }
+    }
+    panic!("in each of {ROUNDS} rounds, an exchange timed out before the last repetition");
+}
+
+/// Repeats publications while their first attempts are running; returns whether these lasted long enough, which they
+/// do not on a slow machine.
+async fn are_repeated_late(suite: &Suite) -> bool {
     let (setup, _permit) = suite.other_bundle_interposed(Settings::default()).await;
     let entity = Entity::new(&setup.api, "late".to_owned()).await;
     let receiver = Receiver::start().await;
@@ -65,19 +77,21 @@ async fn a_late_repetition_opens_its_deliveries_and_makes_none_twice(suite: Arc<
     assert_eq!(hand_over("lost", "booking.cancelled", &json!({})).await, lost);
     let random: Vec<String> = (0..200).map(|_| uuid(&SystemRandom)).collect();
     let large = hand_over("large", "booking.cancelled", &json!({ "random": random })).await;
-    let is_attempted_once = async |id: String| {
-        assert_eq!(entity.until_status(&id, &["delivered"]).await["attemptCount"], 1);
-    };
     for id in [lost, large] {
-        is_attempted_once(id).await;
+        assert_eq!(entity.until_status(&id, &["delivered"]).await["attemptCount"], 1);
     }
     // The messages for the other repetitions have already been handled.
     answers.open();
     for id in [first, under_way] {
-        is_attempted_once(id).await;
+        let delivery = entity.until_status(&id, &["delivered"]).await;
+        if delivery["attempts"][0]["errorCode"] == "timeout" {
+            return false;
+        }
+        assert_eq!(delivery["attemptCount"], 1, "{delivery:#}");
     }
     assert_eq!((receiver.received("/slow").len(), receiver.received("/quick").len()), (2, 2));
     assert!(setup.bundle.stop().await.success());
+    true
 }
 
 #[contract_test]
