@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
-    net::{TcpListener, TcpStream},
+    net::{TcpListener, TcpSocket, TcpStream},
     time::sleep,
 };
 
@@ -60,9 +60,10 @@ async fn huge_headers_do_not_stop_deliveries(suite: Arc<Suite>) {
 
 #[contract_test]
 async fn a_port_without_a_listener_is_a_connection_error(suite: Arc<Suite>) {
-    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
-    let address = listener.local_addr().expect("it listens");
-    drop(listener);
+    // The port is taken, so that no other test listens there.
+    let socket = TcpSocket::new_v4().expect("a socket");
+    socket.bind(([127, 0, 0, 1], 0).into()).expect("a free port");
+    let address = socket.local_addr().expect("it has an address");
     did_not_complete(&attempt_at(&suite, &format!("http://{address}/")).await, "connect");
 }
 

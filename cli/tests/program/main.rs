@@ -282,8 +282,9 @@ async fn listened(person: &Person, fake: &Fake, arguments: &[&str], acknowledged
     let id = Pid::from_raw(child.id().try_into().expect("a process"));
     let ended = tokio::spawn(Person::ended(child));
     fake.until(&format!("{ME}/webhook/whk_1/feed/ack"), acknowledged).await;
-    // The line of an acknowledgement is written before the next read.
-    fake.until(&format!("{ME}/webhook/whk_1/feed/read"), 2).await;
+    // By its second read from now on, the program has handled the response to the acknowledgement.
+    let reads = format!("{ME}/webhook/whk_1/feed/read");
+    fake.until(&reads, fake.received(&reads).len() + 2).await;
     kill(id, signal).expect("it runs");
     ended.await.expect("no panic")
 }
@@ -398,7 +399,10 @@ async fn listen_reports_a_closed_port_and_an_expired_receipt() {
     fake.deliver(&["{}"]);
     let expired = json!({ "items": [{ "receipt": "r", "deliveryIdentifier": "d", "outcome": "expired" }] });
     fake.on(&format!("{ME}/webhook/whk_1/feed/ack"), (200, expired));
-    let closed = std::net::TcpListener::bind("127.0.0.1:0").expect("a port").local_addr().expect("it listens");
+    // The port is taken, so that no other test listens there.
+    let socket = tokio::net::TcpSocket::new_v4().expect("a socket");
+    socket.bind(([127, 0, 0, 1], 0).into()).expect("a port is free");
+    let closed = socket.local_addr().expect("it has an address");
     let ended = listened(&person, &fake, &["--forward", &closed.to_string()], 1, Signal::SIGTERM).await;
     assert!(ended.err.contains("dlv_0 was answered too late"), "{ended:?}");
     assert!(ended.done().to_lowercase().contains("refused"));

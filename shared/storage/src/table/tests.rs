@@ -68,8 +68,11 @@ async fn a_write_in_conflict_with_a_transaction_is_repeated_until_decided() {
     let writes: [Write; 3] =
         [Change::of(key()).set("a", 1_u32).only_if(exists()).into(), put().into(), Delete::of(key()).into()];
     for write in writes {
-        let done = table(vec![HELD, HELD, DONE]).write(write.clone(), "writing").await.expect("decided");
-        assert_eq!(done, Written::Done(()), "{write:?}");
+        // Without a deadline, only the first repetition is in time on every machine.
+        for table in [table(vec![HELD, DONE]), table(vec![HELD, HELD, DONE]).until(Instant::now() + ENOUGH)] {
+            let done = table.write(write.clone(), "writing").await.expect("decided");
+            assert_eq!(done, Written::Done(()), "{write:?}");
+        }
         let lost = table(vec![HELD, LOST]).write(write.clone(), "writing").await.expect("decided");
         assert_eq!(lost, Written::Lost(None), "{write:?}");
     }
@@ -119,7 +122,8 @@ async fn a_batch_is_not_sent_again_after_its_callers_gave_up() {
 async fn a_batched_write_is_repeated_while_its_caller_waits() {
     let change = || Change::of(Key::new("A", "B")).set("a", 1_u32).only_if(exists());
     let responses = vec![THROTTLED, FAILED, FAILED, BATCH_DONE];
-    for table in [table(responses.clone()), table(responses).until(Instant::now() + ENOUGH)] {
+    // Without a deadline, only the first repetition is in time on every machine.
+    for table in [table(vec![FAILED, BATCH_DONE]), table(responses).until(Instant::now() + ENOUGH)] {
         assert_eq!(table.write_together(change(), "writing").await.expect("decided"), Written::Done(()));
     }
 }
