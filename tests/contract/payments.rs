@@ -183,7 +183,7 @@ async fn a_connection_is_shown_by_the_identifier_of_its_request(suite: Arc<Suite
     let entity = suite.entity().await;
     let asked = entity.post("/payment/provider/sim-basic/connection").expect(201).await.json();
     let id = asked["connectionIdentifier"].as_str().expect("openapi.yaml says so").to_owned();
-    let show = async |entity: &Entity| entity.get(&format!("/payment/connection/{id}")).send().await;
+    let show = async |entity: &Entity| entity.get(&format!("/payment/connection/{id}")).answered().await;
     assert_eq!(show(&entity).await.status, 404, "nothing is connected before the callback");
     let start = asked["authorizationUrl"].as_str().expect("openapi.yaml says so");
     entity.visit_from(start, &new_account(), Choice::ALLOW).await.arrive("connected").await;

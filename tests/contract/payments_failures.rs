@@ -17,7 +17,7 @@ fn says_nothing(answer: &ApiResponse) {
 
 async fn fails(suite: Arc<Suite>, entity: Entity, provider: &'static str, name: &'static str) {
     let visit = entity.visit(provider, Choice::leading_to(&format!("fail-{name}"))).await;
-    let answer = visit.callback().send().await;
+    let answer = visit.callback().answered().await;
     says_nothing(&answer);
     // There is a single attempt, since presenting a code twice can end its connection.
     assert_eq!(suite.providers().exchanges(visit.code()), [RequestOutcome::Failed], "{name}");
@@ -54,7 +54,7 @@ async fn a_code_that_the_provider_does_not_know_connects_nothing(suite: Arc<Suit
         let visit = entity.visit(provider, Choice::ALLOW).await;
         let code = format!("made-up-by-{}", entity.id);
         let path = format!("/api/public/{provider}/oauth2/callback?code={code}&state={}", visit.state);
-        says_nothing(&visit.at(path).send().await);
+        says_nothing(&visit.at(path).answered().await);
         assert_eq!(suite.providers().exchanges(&code).len(), if provider == "sim-basic" { 1 } else { 2 });
     }
     assert!(entity.connections().await.is_empty());
@@ -67,6 +67,6 @@ async fn a_failure_leaves_an_older_connection_as_it_was(suite: Arc<Suite>) {
     let before = entity.connection("sim-basic").await;
     let again = entity.replacing_url("sim-basic").await;
     let visit = entity.visit_from(&again, &new_account(), Choice::leading_to("fail-500")).await;
-    says_nothing(&visit.callback().send().await);
+    says_nothing(&visit.callback().answered().await);
     assert_eq!(entity.connection("sim-basic").await, before);
 }
