@@ -12,7 +12,7 @@ use crate::{
     feeds::{answer, confirm, read, read_some},
     harness::{
         ApiResponse, AwsCall, Behaviour, Entity, Gate, Hook, LONG, Receiver, Settings, Suite, Table, announced,
-        invalid_values, now, stored, until,
+        invalid_values, stored, until, window_start,
     },
 };
 
@@ -369,7 +369,7 @@ async fn publications_of_a_hot_subject_that_must_not_wait_are_refused_soon(suite
     };
     setup.table.refuse(usize::MAX, "TransactionConflictException", moves_a_line);
     // Use up the allowance for ten minutes, in ten-second windows.
-    let begun = now() - now() % 10;
+    let begun = window_start(10);
     let used_up = (0..60).map(|window| {
         let sk = format!("{:010}", begun + window * 10);
         json!({ "pk": { "S": "ALLOWANCE#line-waits#hot-1" }, "sk": { "S": sk }, "count": { "N": "200" } })

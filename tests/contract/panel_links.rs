@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::{
     applications::{forged, made_with, text, token},
-    harness::{ApiResponse, Application, Entity, LONG, Suite, invalid_values, is_limited, now, time, until},
+    harness::{ApiResponse, Application, Entity, LONG, Suite, invalid_values, is_limited, time, until, window_start},
     panel_sessions::{cookie_of, open, opened, renew},
 };
 
@@ -223,7 +223,7 @@ async fn a_removed_link_opens_nothing(suite: Arc<Suite>) {
 async fn an_entity_may_make_sixty_links_in_an_hour(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     link(&entity, json!({})).await;
-    let hour = now() - now() % 3600;
+    let hour = window_start(3600);
     // When the hour changes, the count may still belong to the previous hour.
     for hour in [hour, hour + 3600] {
         let item = json!({

@@ -11,7 +11,7 @@ use serde_json::json;
 
 use crate::harness::{
     ApiResponse, Application, AwsCall, Behaviour, Bus, Call, Entity, LONG, Receiver, Settings, Suite, Table,
-    is_limited, now,
+    is_limited, now, window_start,
 };
 
 fn event(entity: &Entity, number: usize) -> Call {
@@ -42,7 +42,7 @@ async fn admitted(call: impl Fn(usize) -> Call, each_minute: usize, limit: usize
 
 /// Writes other processes' counts for the current minute and the next ones.
 async fn counted_elsewhere(table: &Table, entity: &Entity, count: usize) {
-    let minute = now() / 60 * 60;
+    let minute = window_start(60);
     let counts = (0..20).map(|number| {
         json!({
             "pk": { "S": format!("PUBLISHED#{}", entity.id) }, "sk": { "S": format!("{:010}", minute + 60 * number) },

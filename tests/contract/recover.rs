@@ -13,7 +13,7 @@ use crate::{
     delivery_list::{hook_for, publish},
     harness::{
         AwsCall, Behaviour, Bundle, Call, Entity, Hook, LONG, Receiver, Settings, Suite, Table, invalid_values,
-        is_limited, now, stored, time, until,
+        is_limited, now, stored, time, until, window_start,
     },
     sweep::{LONG_AGO, overdue, sweep_until_delivered, swept_by_hand, until_first_sweep},
 };
@@ -28,7 +28,7 @@ fn recovery(entity: &Entity, hook: &Hook, range: &Value) -> Call {
 
 /// Requests a recovery, bypassing the per-minute limit by removing the minute's count first.
 async fn recover(entity: &Entity, hook: &Hook, range: &Value) -> u64 {
-    let minute = now() - now() % 60;
+    let minute = window_start(60);
     let counted = format!("ALLOWANCE#recoveries#{}", entity.id);
     Table::of(&entity.api().env).remove(&counted, &format!("{minute:010}")).await;
     let answer = recovery(entity, hook, range).expect(202).await.json();
@@ -513,10 +513,10 @@ async fn requests_for_attempts_are_limited_for_each_entity_and_minute(suite: Arc
     entity.until_status(&delivery, &["delivered"]).await;
     let range = json!({ "createdFrom": "2020-01-01T00:00:00Z" });
     let first = recovery(&entity, &hook, &range).header("idempotency-key", "first").expect(202).await.json();
+    // The test may begin in one minute and end in a later one.
+    let begun = window_start(60);
     for (what, limit) in [("recoveries", 20), ("tests", 60), ("resends", 300)] {
-        // The test may begin in one minute and end in the next.
-        for minute in [0, 60, 120] {
-            let minute = now() - now() % 60 + minute;
+        for minute in (0..5).map(|number| begun + 60 * number) {
             let item = json!({
                 "pk": { "S": format!("ALLOWANCE#{what}#{}", entity.id) }, "sk": { "S": format!("{minute:010}") },
                 "count": { "N": format!("{limit}") },

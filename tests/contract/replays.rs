@@ -11,7 +11,7 @@ use crate::{
     delivery_list::{hook_for, ids, whole},
     harness::{
         Behaviour, Call, Entity, Hook, LONG, Receiver, Settings, Suite, Table, invalid_values, is_limited, now, stored,
-        until,
+        until, window_start,
     },
 };
 
@@ -71,7 +71,7 @@ async fn until_counted(entity: &Entity, hook: &Hook, request: &Value, expected: 
 
 /// Removes the count of requests in the current minute.
 async fn forget_requests(entity: &Entity) {
-    let minute = now() - now() % 60;
+    let minute = window_start(60);
     let counted = format!("ALLOWANCE#replays#{}", entity.id);
     Table::of(&entity.api().env).remove(&counted, &format!("{minute:010}")).await;
 }
@@ -296,9 +296,9 @@ async fn a_request_for_a_replay_is_checked_and_limited(suite: Arc<Suite>) {
         let problem = replay(&entity, &hook, &request).refused(400, "invalid-request").await;
         assert_eq!(invalid_values(&problem), pointers, "{request}");
     }
-    // The test may begin in one minute and end in the next.
-    for minute in [0, 60, 120] {
-        let minute = now() - now() % 60 + minute;
+    // The test may begin in one minute and end in a later one.
+    let begun = window_start(60);
+    for minute in (0..5).map(|number| begun + 60 * number) {
         let item = json!({
             "pk": { "S": format!("ALLOWANCE#replays#{}", entity.id) }, "sk": { "S": format!("{minute:010}") },
             "count": { "N": "20" },
