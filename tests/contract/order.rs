@@ -234,7 +234,12 @@ async fn an_erased_event_lets_the_next_one_go(suite: Arc<Suite>) {
             entity.until_status(&first, &["retrying"]).await;
         }
         let second = about(&entity, "A").await;
-        until_held_by(&entity, &second, &first).await;
+        let is_seen = |shown: &Value| shown["heldBy"] == *first || shown["status"] == "delivered";
+        let shown = entity.until_delivery(&second, "waits for the first one, or that is over", is_seen).await;
+        if is_under_way && shown["status"] == "delivered" {
+            continue;
+        }
+        assert_eq!(shown["waitingFor"], "order", "{shown:#}");
         without_looks(&table, &second).await;
         let event = stored::event_of(&first);
         erase(&entity, &event).await;
