@@ -172,7 +172,8 @@ async fn every_request_is_an_attempt_of_the_history(suite: Arc<Suite>) {
             is_delivered_at_once(&entity).await?;
             let id = entity.publish(json!({})).await;
             let delivery = entity.until_status(&id, &["failed", "delivered"]).await;
-            not_stalled(&delivery["attempts"][0])?;
+            // An interrupted attempt may have sent its request or not.
+            delivery["attempts"].as_array().into_iter().flatten().try_for_each(not_stalled)?;
             did_not_complete(&delivery["attempts"][0], "connect");
             let attempts = delivery["attemptCount"].as_u64().expect("openapi.yaml says so");
             assert_eq!(receiver.everything().len() as u64, 1 + attempts, "{delivery:#}");
