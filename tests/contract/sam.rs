@@ -7,7 +7,7 @@ use contract_test::contract_test;
 use serde_json::Value;
 use tokio::{process::Command, sync::Mutex};
 
-use crate::harness::{Suite, project};
+use crate::harness::{LONG, Suite, project, until};
 
 /// Held while SAM is running, so that a test that looks for leftover folders does not see another test's folder.
 static RUNNING: Mutex<()> = Mutex::const_new(());
@@ -39,11 +39,15 @@ async fn sam_in_namespace() -> Option<Command> {
 async fn answer(suite: &Suite, function: &str) -> Option<(Value, String)> {
     let mut command = sam_in_namespace().await?;
     command.args(["invoke", function, "--data"]).arg(suite.bundle().data());
-    let output = command.output().await.expect("`make python-tools` has installed it");
-    let log = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(output.status.success(), "{log}");
-    let answer = serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {log}"));
-    Some((answer, log))
+    let answered = until(&format!("a response of {function}"), LONG, async || {
+        let output = command.output().await.expect("`make python-tools` has installed it");
+        let log = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(output.status.success(), "{log}");
+        let answer: Value = serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {log}"));
+        // A 503, as a machine that stalls causes, asks the client to try again.
+        Some((answer, log)).filter(|(answer, _)| answer["statusCode"] != 503)
+    });
+    Some(answered.await)
 }
 
 /// The private folders of runs; each run removes its own when it ends.
