@@ -99,5 +99,6 @@ function Tries({ item, webhook, byEvent, result }) {
   const last = !byEvent && item.attemptCount > 0 && shortResult(lastAttempt(item));
   const isWaiting = !result?.attempt && (item.waitingFor || item.nextAttemptDate) && webhook?.enabled !== false;
   return html`${item.attemptCount}<span class="faint">${last && ` · ${last}`}${
-    result && html` · <span class="sent">resent</span>`}${isWaiting && html` · <${Wait} delivery=${item} webhook=${webhook} />`}</span>`;
+    result && html` · <span class="sent">resent</span>`}${
+    isWaiting && html` · <${Wait} delivery=${item} webhook=${webhook} />`}</span>`;
 }

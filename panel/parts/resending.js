@@ -11,7 +11,8 @@ import { succeeded } from "../words/results.js";
 
 /**
  * The last resending, or `null`: the address of its view, the number of its deliveries, and the results by identifier:
- * "sending", "sent", "unread" in a feed, the `attempt` that followed, or a refusal. `phase` is "sending", "following" or "over".
+ * "sending", "sent", "unread" for a feed, the `attempt` that followed, or a refusal. `phase` is "sending", "following"
+ * or "over".
  */
 let job = null;
 const listeners = new Set();

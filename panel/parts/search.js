@@ -44,8 +44,9 @@ async function viewOf(text, query, types, webhooks) {
     return items.length > 0 && subject;
   }));
   const subject = found.find(Boolean);
-  const [only, next] = subject ? [] : named(whole, types, webhooks);
-  if (only && (!next || (only.query.webhook && !next.query.webhook))) return address("/deliveries", { ...query, ...NONE, ...only.query });
+  const [first, next] = subject ? [] : named(whole, types, webhooks);
+  const isOnly = first && (!next || (first.query.webhook && !next.query.webhook));
+  if (isOnly) return address("/deliveries", { ...query, ...NONE, ...first.query });
   return address("/deliveries", { subject: subject || id });
 }
 
@@ -104,7 +105,7 @@ async function about(subject) {
   return { events: items.filter(({ deliveries }) => !deliveries.length) };
 }
 
-/** The help after a search without a result: what is known about the subject, or similar names. */
+/** The help after a search without a result: the facts about the subject, or similar names. */
 export function NotFound({ subject, types, webhooks }) {
   const { data, loading } = useLoad(() => about(subject), [subject]);
   if (loading) return null;
@@ -114,8 +115,9 @@ export function NotFound({ subject, types, webhooks }) {
       <bdi>${subject}</bdi></a></p>`;
   }
   if (events.length) {
-    return html`${events.map(({ id, type, timestamp }) => html`<p key=${id}>${labelOf(types, type)} <code>${type}</code>, published${" "}
-      <${Time} date=${timestamp} as="both" />: no enabled webhook matched</p>`)}
+    return html`${events.map(({ id, type, timestamp }) => html`
+        <p key=${id}>${labelOf(types, type)} <code>${type}</code>, published <${Time} date=${timestamp} as="both" />: no enabled
+          webhook matched</p>`)}
       <p>A <a href="/panel/webhooks">webhook</a> that matches now can replay these events.</p>`;
   }
   const others = named(subject, types, webhooks);

@@ -19,7 +19,8 @@ function pointsOf({ createdDate, attempts, nextAttemptDate, waitingFor }) {
   const at = (date) => new Date(date).getTime();
   const made = attempts.map((attempt) =>
     ({ kind: succeeded(attempt) ? "good" : "bad", time: at(attempt.attemptDate), attempt }));
-  const next = nextAttemptDate ? [{ kind: "next", label: waitingFor === "breaker" ? "check" : "next", time: Math.max(at(nextAttemptDate), made.at(-1)?.time ?? 0) }] : [];
+  const next = nextAttemptDate ? [{ kind: "next", label: waitingFor === "breaker" ? "check" : "next",
+    time: Math.max(at(nextAttemptDate), made.at(-1)?.time ?? 0) }] : [];
   return [{ kind: "created", time: at(createdDate) }, ...made, ...next];
 }
 

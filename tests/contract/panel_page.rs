@@ -32,7 +32,7 @@ fn files() -> BTreeMap<String, Vec<u8>> {
             } else if ["css", "svg", "png"].iter().any(|kind| path.ends_with(&format!(".{kind}"))) {
                 let content = fs::read(entry.path()).expect("a file of the project");
                 let content = if path.ends_with(".css") {
-                    shortened(str::from_utf8(&content).expect("a style sheet is text")).into_bytes()
+                    shortened(std::str::from_utf8(&content).expect("a style sheet is text")).into_bytes()
                 } else {
                     content
                 };
