@@ -118,7 +118,7 @@ export function NotFound({ subject, types, webhooks }) {
     return html`${events.map(({ id, type, timestamp }) => html`
         <p key=${id}>${labelOf(types, type)} <code>${type}</code>, published <${Time} date=${timestamp} as="both" />: no enabled
           webhook matched</p>`)}
-      <p>A <a href="/panel/webhooks">webhook</a> that matches now can replay these events.</p>`;
+      <p>A <a href="/panel/webhooks">webhook</a> that matches now can replay past events.</p>`;
   }
   const others = named(subject, types, webhooks);
   if (!others.length) return data && html`<p>No event was found either. Enter the whole number: a part is not enough.</p>`;
