@@ -39,15 +39,16 @@ async fn sam_in_namespace() -> Option<Command> {
 async fn answer(suite: &Suite, function: &str) -> Option<(Value, String)> {
     let mut command = sam_in_namespace().await?;
     command.args(["invoke", function, "--data"]).arg(suite.bundle().data());
-    let answered = until(&format!("a response of {function}"), LONG, async || {
+    let answer = until(&format!("a response of {function}"), LONG, async || {
         let output = command.output().await.expect("`make python-tools` has installed it");
         let log = String::from_utf8_lossy(&output.stderr).into_owned();
         assert!(output.status.success(), "{log}");
         let answer: Value = serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {log}"));
         // A 503, as a machine that stalls causes, asks the client to try again.
         Some((answer, log)).filter(|(answer, _)| answer["statusCode"] != 503)
-    });
-    Some(answered.await)
+    })
+    .await;
+    Some(answer)
 }
 
 /// The private folders of runs; each run removes its own when it ends.
