@@ -102,7 +102,7 @@ async fn a_long_history_is_shown_by_its_end(suite: Arc<Suite>) {
         let is_waiting = |shown: &Value| shown["attemptCount"] == attempt && shown["status"] == "retrying";
         entity.until_delivery(&delivery, "waits for a request", is_waiting).await;
         if attempt < 21 {
-            // A repetition after a 503 causes no attempt of its own.
+            // A repetition after a 503 causes no further attempt.
             let resend = json!({ "deliveryIdentifier": delivery, "idempotencyKey": format!("after-{attempt}") });
             agent.call("resend_delivery", resend).await;
         }

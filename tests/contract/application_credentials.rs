@@ -453,7 +453,7 @@ async fn fifty_rotations_and_removals_at_once_leave_nothing_half_done(suite: Arc
             alive += usize::from(accepted(&suite.api, &application.id, secret).await);
         }
         assert_eq!(item.is_some(), pointer.is_some());
-        // A request that got a 503 may have been carried out: a removal, or a rotation whose secret nobody has.
+        // A request that got a 503 may have been carried out: a removal, or a rotation whose secret was lost.
         let is_known = answers.iter().all(|answer| !answer.is_repetition);
         assert!(item.is_some() == (removals == 0) || item.is_none() && !is_known, "{removals} removals");
         assert!(alive == usize::from(item.is_some()) || alive == 0 && !is_known, "{alive} alive: {secrets:?}");

@@ -52,7 +52,7 @@ async fn a_search_finds_other_capitals_names_of_webhooks_and_types(suite: Arc<Su
 }
 
 #[contract_test(in_browser)]
-async fn a_search_without_a_match_says_what_is_known_about_the_subject(suite: Arc<Suite>) {
+async fn a_search_without_a_match_names_the_subjects_other_deliveries(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     let receiver = Receiver::start().await;
     let address = receiver.on("/hook", [Behaviour::status(204)]);
