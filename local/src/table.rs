@@ -29,12 +29,12 @@ use crate::{
     ports::Port,
 };
 
-/// The delay before expired items are first removed. Each removal reads the whole table, so the first one must not
+/// When expired items are first removed, and how often. Each removal reads the whole table, so the first one must not
 /// delay startup. AWS only promises to remove them within days.
 const FIRST_SWEEP: Duration = Duration::from_secs(60);
 const SWEEP: Duration = Duration::from_secs(60 * 60);
 
-/// How long running requests have to finish.
+/// The time that requests in progress have to finish.
 const SHUTDOWN_GRACE: Duration = Duration::from_secs(2);
 
 /// Only one request at a time uses a connection; the other threads read requests and write responses in the meantime.

@@ -38,7 +38,7 @@ use storage::{SecretError, TableError};
 const LIMIT: Duration = Duration::from_secs(300);
 const POLL_INTERVAL: Duration = Duration::from_secs(2);
 
-/// Why the keys were not replaced, or only partly.
+/// Why the keys were not replaced, or were only partly replaced.
 #[derive(Debug, thiserror::Error)]
 pub enum SigningKeysError {
     /// The deployment cannot be used.

@@ -30,7 +30,7 @@ const EQUIVALENT: [(&str, &str, &str); 16] = [
     ("recover_deliveries", "recoverDeliveries", ""),
 ];
 
-/// The tools whose results have a different format, with the reason.
+/// The tools whose results have a different format, each with the reason.
 const OWN_FORM: [(&str, &str); 4] = [
     ("diagnose_webhook", "no operation: it combines several, and explains failures"),
     ("explain_problem", "the API has pages for people instead"),

@@ -84,7 +84,7 @@ fn allowed(name: &str) -> Vec<&'static str> {
     }
 }
 
-/// Whether a crate is for tests, fakes or measurements, which may use everything.
+/// Whether a crate is for tests, fakes or measurements; such crates may use everything.
 fn is_for_tests(name: &str) -> bool {
     [
         "contract-tests",

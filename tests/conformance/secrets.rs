@@ -41,6 +41,7 @@ fn code<T: std::fmt::Debug, E: ProvideErrorMetadata, R>(outcome: Result<T, SdkEr
     }
 }
 
+/// Creates a secret with this value; returns its name.
 async fn secret(side: &Side, client: &Client, value: &str) -> String {
     let name = side.unique("secret");
     client.create_secret().name(&name).secret_string(value).send().await.expect("a new name");

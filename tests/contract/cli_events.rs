@@ -105,7 +105,7 @@ async fn why_says_of_each_webhook_why_it_did_not_get_an_event(suite: Arc<Suite>)
     let event = text(&published, "eventIdentifier");
     let late = entity.hook_with(hook("Late", &["booking.*"])).await;
 
-    // The service takes the events that it tries filters on from an index.
+    // The service tries filters on events that it finds through an index.
     let explained = until("the filter was tried on the event", LONG, async || {
         let explained = cli.json(&["why", event]).await;
         (explained["withoutDelivery"][0]["reason"] == "filtered").then_some(explained)

@@ -1,5 +1,5 @@
-//! Order by subject: an ordered webhook gets a subject's deliveries one at a time, in the order of their events'
-//! acceptance. Each delivery waits until the previous one is final, and shows which one it is waiting for.
+//! Order by subject: an ordered webhook gets a subject's deliveries one at a time, in the order in which their events
+//! were accepted. Each delivery waits until the previous one is final, and shows which one it is waiting for.
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 

@@ -15,6 +15,7 @@ fn text(value: &Value) -> String {
     value.as_str().expect("openapi.yaml says so").to_owned()
 }
 
+/// Publishes an event; returns its identifier and its deliveries.
 async fn published(entity: &Entity, body: &Value) -> (String, BTreeSet<String>) {
     let published = entity.post("/webhook/event").json(body).expect(202).await.json();
     let deliveries = published["deliveries"].as_array().expect("openapi.yaml says so");

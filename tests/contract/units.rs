@@ -156,7 +156,7 @@ async fn publishing_and_delivering_cost_no_more_than_the_docs_say(suite: Arc<Sui
     // KB, so the event takes 2.1 KB. Compressed, 20 KB take 3.5 KB, which become a separate item of four units.
     // Publishing reads the webhooks.
     //
-    // Delivering writes the head when it claims, which is in no index. The record changes the head, and adds it to the
+    // The claim inserts the head, which is in no index. The record changes the head, and adds it to the
     // index by webhook. The statistics are one update. Delivering reads the webhook, the event and the health, at half
     // a unit each. A separate body takes a whole unit.
     for (bytes, published, delivered) in

@@ -23,7 +23,7 @@ pub struct Prompt {
     instructions: &'static str,
 }
 
-/// The person's input. Its value is a string.
+/// One of the person's inputs. Its value is a string.
 #[derive(Debug, Serialize)]
 pub struct PromptArgument {
     /// The name for programs.

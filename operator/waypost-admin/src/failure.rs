@@ -45,7 +45,7 @@ pub enum Failure {
     PanelLink(#[from] PanelLinkError),
     #[error(transparent)]
     GeoIp(#[from] GeoIpError),
-    /// The deployment was not provisioned, or only partly.
+    /// The deployment was not provisioned, or was only partly provisioned.
     #[error("the deployment is not fully provisioned; run this command again")]
     Provision(#[from] ProvisionError),
     /// Failing webhooks could not be listed.

@@ -155,7 +155,7 @@ pub fn last_token_of_a_retired_key(lifetime: u32, now: Time) -> Time {
 pub struct KeySet(HashMap<String, PublishedKey>);
 
 impl KeySet {
-    /// A set of these keys, none of which has an end.
+    /// A set of these keys, none of which expires.
     pub fn of(keys: impl IntoIterator<Item = PublicKey>) -> Self {
         let published = Time::from_millis(0);
         Self::published(keys.into_iter().map(|key| PublishedKey { key, published, until: None }))

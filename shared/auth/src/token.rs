@@ -61,9 +61,9 @@ pub struct Claims {
     /// Whether the token may publish events. A scope cannot express this: publishing needs the same scope that
     /// subscribers use to create webhooks.
     pub may_publish: bool,
-    /// When the token was issued, in whole seconds in the token.
+    /// When the token was issued; the token gives it in whole seconds.
     pub issued: Time,
-    /// When the token expires, in whole seconds in the token.
+    /// When the token expires; the token gives it in whole seconds.
     pub expires: Time,
 }
 

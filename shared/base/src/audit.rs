@@ -1,5 +1,5 @@
 //! The audit trail: one log line for each action on tokens, keys and applications, and for each change that an agent
-//! makes with a tool. Refused ones are included. It contains the client, the action, the source address and the
+//! makes with a tool, including refused ones. It contains the client, the action, the source address and the
 //! outcome, and is also a metric for the alarms.
 //!
 //! An audited endpoint declares its action (`Endpoint::audited`), and the gate logs each of its calls, including

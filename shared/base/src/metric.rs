@@ -93,8 +93,8 @@ names! {
     InFlightSlow("Count"),
     /// How long the most overdue delivery has been waiting for its attempt.
     OldestOverdue("Seconds"),
-    /// Deliveries that the sweep announced. Their message was lost, their function died, their wait exceeded the
-    /// longest message delay, a job made them due, or no function claimed them in time.
+    /// Deliveries that the sweep announced because their message was lost, their function died, their wait exceeded
+    /// the longest message delay, a job made them due, or no function claimed them in time.
     DeliveriesSwept("Count"),
     /// The age of the oldest internal event waiting to be published.
     OutboxAge("Seconds"),
@@ -214,7 +214,7 @@ fn part(number: &Number, from: usize) -> Option<(Name, Value)> {
 pub struct Longest(AtomicU64);
 
 impl Longest {
-    /// Notes a duration.
+    /// Records a duration.
     pub fn note(&self, duration: Duration) {
         self.0.fetch_max(u64::try_from(duration.as_millis()).unwrap_or(u64::MAX), Ordering::Relaxed);
     }

@@ -43,7 +43,7 @@ pub struct Type {
 }
 
 impl Catalogue {
-    /// The size of the content that the AsyncAPI document takes from this type.
+    /// The size of the content that the AsyncAPI document takes from this catalogue.
     pub(crate) fn size(&self) -> usize {
         let of_type = |kind: &Type| {
             kind.schema.len() + kind.description.len() + kind.samples.iter().map(String::len).sum::<usize>()

@@ -2,7 +2,7 @@
 //!
 //! A function's state is leaked, since it lives as long as the process, so handlers can borrow it without cloning.
 //! Handlers are trait objects and the runtime's futures are boxed, so that the runtime is compiled once, here, rather
-//! than in each function. The compiler generates the code of an `async fn` in the crate that polls its future.
+//! than in each function: the compiler generates the code of an `async fn` in the crate that polls its future.
 
 use std::sync::Arc;
 

@@ -64,7 +64,7 @@ endpoints! {
     WEBHOOK_STATS: EntityCall = "webhook-stats", Endpoint::needs(IntegrationsRead);
 
     READ_FEED: EntityCall = "read-feed", Endpoint::needs(IntegrationsWrite).taking_json().with_deadline(20);
-    /// Records a reader's acknowledgements and extends its leases.
+    /// Records a reader's answers and extends its leases.
     ACKNOWLEDGE_FEED: EntityCall = "acknowledge-feed", Endpoint::needs(IntegrationsWrite).taking_json();
 
     // Events and their deliveries.

@@ -1,4 +1,4 @@
-//! The routes of template.yaml, and a path's verbs.
+//! The routes in template.yaml, and the verbs of a path.
 
 use std::borrow::Cow;
 

@@ -58,7 +58,7 @@ const TIME_LIMIT: Duration = Duration::from_secs(40);
 const UNREACHABLE_IN_ROW: u32 = 5;
 /// The pause before retrying a failed write of new tokens.
 const WRITE_AGAIN_AFTER: Duration = Duration::from_millis(500);
-/// How long before a lease ends the last write may begin. A write takes at most ten seconds.
+/// How long before the end of a lease the last write may begin. A write takes at most ten seconds.
 const LEASE_MARGIN: Duration = Duration::from_secs(10);
 
 /// The use case for refreshing.

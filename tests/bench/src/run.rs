@@ -46,8 +46,8 @@ pub struct Run {
     pub publishing: Duration,
     /// The time from the first publish request to the last arrival.
     pub delivering: Duration,
-    /// The time from the first publish request until half, and 95 %, of all deliveries had arrived; a burst with a long
-    /// tail ends much later.
+    /// The times from the first publish request until half, and then 95 %, of all deliveries had arrived; a burst with a
+    /// long tail ends much later.
     pub mostly: [Duration; 2],
     /// The number of requests received more than once.
     pub duplicates: u64,

@@ -1,7 +1,7 @@
-//! A pause ends early, through the response to an attempt that a person requested, a new address or its owner, while
-//! dispatch-deliveries, change-webhook or resume-webhook is killed. No delivery waits until the pause would originally
-//! have ended. The function is also killed while beginning a pause that has an end: there must be a job for the end if
-//! and only if there is a pause.
+//! A pause ends early, through the response to an attempt that a person requested, through a new address or through its
+//! owner, while dispatch-deliveries, change-webhook or resume-webhook is killed. No delivery waits until the pause
+//! would originally have ended. The function is also killed while beginning a pause that has an end: there must be a
+//! job for the end if and only if there is a pause.
 
 use serde_json::{Value, json};
 

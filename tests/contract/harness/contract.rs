@@ -15,7 +15,7 @@ use super::{SeenMembers, project};
 
 /// The methods that a path in an OpenAPI document can have.
 const VERBS: [&str; 8] = ["get", "put", "post", "delete", "options", "head", "patch", "trace"];
-/// The paths where GET has an effect, and which therefore have no HEAD.
+/// Paths on which GET has an effect and HEAD is therefore not offered.
 pub const NO_HEAD: [&str; 1] = ["/api/public/{provider}/oauth2/callback"];
 /// The only path whose parameter matches the rest of a URL, including slashes.
 const GREEDY: &str = "/panel/{page}";

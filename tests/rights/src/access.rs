@@ -1,4 +1,4 @@
-//! The subject of IAM's decisions: one access that a call makes.
+//! What IAM decides on: one access that a call makes.
 
 use std::fmt;
 

@@ -187,7 +187,7 @@ pub struct Coverage {
 }
 
 impl Coverage {
-    /// Counts the reaching of an await point.
+    /// Counts an await point as reached.
     pub fn reached(&mut self, function: Function, point: &str) {
         *self.points.entry((function, point.to_owned())).or_default() += 1;
     }

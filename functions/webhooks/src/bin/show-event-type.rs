@@ -1,4 +1,4 @@
-//! GET …/webhook/event/type/{value}: one event type with samples and its data's schema.
+//! GET …/webhook/event/type/{value}: one event type with the schema of its data, and samples.
 
 use function::{Service, StartError};
 use gate::{EntityCall, Reply, endpoints};

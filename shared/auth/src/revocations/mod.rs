@@ -41,8 +41,8 @@ const FAILURE_PAUSE: Duration = Duration::from_secs(5);
 /// table a little later. A shared entry may change for five minutes.
 const OVERLAP: Duration = Duration::from_secs(10 * 60);
 
-/// The list in memory. It is not a `base::refreshed::Refreshed`. Each page of a read takes effect at once, even if a
-/// later one fails, and calls wait or fail rather than use a list that is too old.
+/// The list in memory. It is not a `base::refreshed::Refreshed`, since each page of a read takes effect at once, even
+/// if a later one fails, and calls wait or fail rather than use a list that is too old.
 pub struct Revocations<S = RevocationList> {
     source: S,
     clock: SharedClock,

@@ -28,7 +28,7 @@ pub struct Registration {
     pub random: SharedRandom,
 }
 
-/// A new application, and its secret if it has one. The secret is shown only once.
+/// A new application, and its secret if it has one. The secret is shown only in the response to this request.
 #[derive(Debug)]
 pub struct Created {
     /// The application.

@@ -22,7 +22,7 @@ use storage::{Answered, IdempotentRequest, SecretText, Written};
 /// How many ended secrets are kept when a new one is added. The limit keeps the application's item small.
 const MAX_ENDED: usize = 6;
 
-/// A new secret, which is shown only once.
+/// A new secret, which is shown only in the response to this request.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct AddedSecret {

@@ -19,7 +19,7 @@ pub struct Posted<'a> {
     pub content_type: &'a str,
     /// Whether the body has a content coding, such as `gzip`.
     pub encoded: bool,
-    /// All values of `Authorization`; a value that is not text is empty.
+    /// All values of `Authorization`, with an empty string in place of a value that is not text.
     pub authorization: Vec<&'a str>,
     /// The body.
     pub body: &'a [u8],

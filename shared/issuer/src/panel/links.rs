@@ -72,7 +72,7 @@ impl LinkRights {
     }
 }
 
-/// A new link, with its address, which is shown only once.
+/// A new link, with its address, which is shown only in the response to this request.
 #[derive(Debug)]
 pub struct CreatedLink {
     /// The link.

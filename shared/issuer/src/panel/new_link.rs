@@ -73,8 +73,8 @@ pub fn checked_lifetime(seconds: u32) -> Option<Duration> {
 
 const PLACE: &str = "the path of a panel view, such as `/panel/deliveries?status=failed`, up to 1000 characters";
 
-/// Checks that a string is a panel view's address, optionally with a query. No browser may read it as an address
-/// elsewhere.
+/// Checks that a string is a panel view's address, optionally with a query. No browser must be able to read it as
+/// an address on another site.
 ///
 /// # Errors
 /// The fault, as the second half of a sentence that begins with the field's name.

@@ -17,7 +17,7 @@ pub const VIEWS: [&str; 12] = [
     "links",
 ];
 
-/// Whether one of the service's paths is a view's path. `/panel` is the first view.
+/// Whether this path of the service is a view's path. `/panel` is the first view.
 pub fn is_view(path: &str) -> bool {
     match path.strip_prefix("/panel") {
         Some("") => true,

@@ -110,7 +110,7 @@ impl IdempotentRequest {
         }
     }
 
-    /// An event from the event bus for this managing entity, identified by the bus's identifier.
+    /// An event from the event bus for this managing entity, identified by its identifier on the bus.
     pub fn of_bus(entity: &str, id: &str, content: &[u8]) -> Self {
         let hash_of_bytes = hash(content);
         Self { partition: partition(entity, &format!("bus:{id}")), request_hash: hash_of_bytes.clone(), hash_of_bytes }

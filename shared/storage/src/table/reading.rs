@@ -49,8 +49,8 @@ impl Table {
         self.get_item(key.into(), consistent, doing).await?.map(|item| read_item(item, doing)).transpose()
     }
 
-    /// Consistently reads, in order, the items of a partition whose sort keys have this prefix. Callers that request
-    /// the same items while a read is under way share the next one.
+    /// Reads, in order and with strong consistency, the items of a partition whose sort keys have this prefix. Callers
+    /// that request the same items while a read is under way share the next one.
     pub async fn shared_partition<T: DeserializeOwned>(
         &self,
         pk: String,

@@ -1,4 +1,4 @@
-//! A deployment's catalogue: the list, the schemas, the samples and the AsyncAPI document follow the folder.
+//! A deployment's catalogue: the list, the schemas, the samples and the AsyncAPI document come from the folder.
 
 use std::path::Path;
 

@@ -191,7 +191,7 @@ fn size(bytes: usize) -> u32 {
     bytes.div_ceil(BYTES_OF_ONE).max(1).try_into().unwrap_or(u32::MAX)
 }
 
-/// The number of deliveries that an event counts as if it goes to `targets` of its entity's `webhooks`: at least one.
+/// The number of deliveries that an event to `targets` of its entity's `webhooks` counts as: at least one.
 fn fan_out(targets: usize, webhooks: usize) -> u32 {
     targets.max(webhooks.div_ceil(WEBHOOKS_OF_ONE)).max(1).try_into().unwrap_or(u32::MAX)
 }

@@ -388,8 +388,8 @@ impl Events {
     }
 
     /// The writes that erase an event's content, for one transaction: the body, wherever it is stored, the subject with
-    /// its entry in the index, and the warnings, which name members of the data. They are lost if the event is already
-    /// erased.
+    /// its entry in the index, and the warnings, which name members of the data. The writes are lost if the event is
+    /// already erased.
     pub(crate) fn erasing(&self, item: &EventItem, now: Time) -> Vec<Change> {
         let event = Change::of(event_key(&item.sk))
             .set("erasedDate", now)

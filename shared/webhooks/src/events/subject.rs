@@ -1,4 +1,4 @@
-//! An event's subject, such as a booking's number, by which people look for its deliveries.
+//! An event's subject, such as a booking number, which people use to find its deliveries.
 
 use std::{borrow::Cow, collections::BTreeMap, str::FromStr};
 

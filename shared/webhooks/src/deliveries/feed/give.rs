@@ -20,7 +20,8 @@ use crate::{
 use base::{DeliveryId, Time};
 use storage::TableError;
 
-/// How long a request may hand out deliveries.
+/// How long a request may hand out deliveries. Each takes at most `CLAIM_LIMIT`, and the gate ends the request after
+/// 20 s: a reader that gets no response must not hold deliveries.
 const HANDS_OUT_FOR: Duration = Duration::from_secs(13);
 
 /// A delivery as its reader receives it.

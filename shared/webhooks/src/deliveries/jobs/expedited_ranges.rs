@@ -25,14 +25,14 @@ impl ExpeditedRanges {
         self.ranges.is_empty() && self.put_off.is_empty()
     }
 
-    /// Adds all deliveries waiting for the breaker, including those on earlier pages, which may have been postponed
-    /// again.
+    /// Adds all deliveries waiting for something other than their schedule, including those on earlier pages, which may
+    /// have been postponed again.
     pub(super) fn add_put_off(&mut self) {
         self.put_off = KeyRange::since(Time::from_millis(0));
     }
 
-    /// Records progress on the deliveries waiting for the breaker, up to a position or to the end. Has no effect if
-    /// they were requested again in the meantime.
+    /// Records progress on these deliveries, up to a position or to the end. Has no effect if they were requested again
+    /// in the meantime.
     pub(super) fn put_off_done(&mut self, worked_on: &KeyRange, position: Option<&ListPosition>) {
         if self.put_off == *worked_on {
             self.put_off = position.map_or_else(KeyRange::nothing, |position| worked_on.clone().after(position));

@@ -38,7 +38,7 @@ pub struct Diagnosing {
     pub showing: Showing,
     /// Their deliveries.
     pub deliveries: Deliveries,
-    /// The retention: older deliveries count as removed.
+    /// The retention: older deliveries count as removed, though the table may keep them for days.
     pub retention: Duration,
 }
 

@@ -46,7 +46,7 @@ pub struct Recovery {
     pub limits: RequestLimits,
     /// Repeats the response for an idempotency key.
     pub answers: IdempotencyStore,
-    /// The retention: older deliveries count as removed.
+    /// The retention: older deliveries count as removed, though the table may keep them for days.
     pub retention: Duration,
 }
 

@@ -1,4 +1,4 @@
-//! Replays the events of a range to a webhook: events that match it and have no delivery to it, because the webhook was
+//! Replays events in a range to a webhook: those that match it and have no delivery to it, because the webhook was
 //! created, enabled or changed after their publication. The request counts them up to a limit; a job adds the
 //! deliveries.
 
@@ -32,7 +32,7 @@ pub struct Replaying {
     pub limits: RequestLimits,
     /// Repeats the response for an idempotency key.
     pub answers: IdempotencyStore,
-    /// The retention: older events count as removed.
+    /// The retention: older events count as removed, though the table may keep them for days.
     pub retention: Duration,
 }
 

@@ -116,8 +116,8 @@ impl Wake {
 }
 
 impl Deliveries {
-    /// The delivery that the next one in its line is waiting for: `before`, unless it is final, or an open delivery
-    /// before it if `before` ended out of turn. `None` if the next one may be sent.
+    /// The delivery that the next one in its line is waiting for: `before`, if it is open. If `before` ended out of
+    /// turn, an open delivery before it. `None` if the next one may be sent.
     pub(crate) async fn open_before(&self, before: &DeliveryId, now: Time) -> Result<Option<DeliveryId>, TableError> {
         let mut looked_at = before.clone();
         for _ in 0..LONGEST_WALK {

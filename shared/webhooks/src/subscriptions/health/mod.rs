@@ -203,8 +203,8 @@ impl Healths {
 }
 
 /// The write that closes a breaker before the end of its pause. The failures are kept, so that a webhook that fails for
-/// a long time is still disabled; only the count of incomplete attempts starts again. It is lost if the breaker is
-/// closed.
+/// a long time is still disabled; only the count of incomplete attempts starts again. The write is lost if the
+/// breaker is closed.
 pub(in crate::subscriptions) fn closing(entity: &AuthorizedEntity, webhook: &WebhookId) -> Change {
     let closed = change(entity, webhook).set("incompleteInRow", 0_u32);
     ["openUntil", "opens", "probeUntil"].into_iter().fold(closed, Change::remove).only_if(present("openUntil"))
