@@ -21,6 +21,7 @@ import { Timeline } from "../parts/timeline.js";
 import { Verdict } from "../parts/verdict.js";
 import { lastView } from "../parts/delivery_search.js";
 import { Waiting } from "../parts/empty.js";
+import { checkOf } from "../parts/wait.js";
 import { mayHaveFailed } from "../parts/counts.js";
 import { labelOf, useTypes } from "../parts/known.js";
 import { ResendOutcome, attemptAfter, lastAttemptNumber, paceAfter } from "../parts/resent.js";
@@ -43,7 +44,7 @@ async function read(id) {
     return null;
   });
   // The service checks the paused webhook, not each of its deliveries.
-  if (delivery.waitingFor === "breaker") delivery.nextAttemptDate = webhook?.pausedUntil ?? delivery.nextAttemptDate;
+  if (delivery.waitingFor === "breaker") delivery.nextAttemptDate = checkOf(delivery, webhook);
   return { delivery, webhook };
 }
 
@@ -90,10 +91,11 @@ function Shown({ delivery, webhook, types, above, query, recovered, resent, expe
   const close = () => show("");
   const resend = useAction(async () => {
     const after = await post(`/webhook/delivery/${encodeURIComponent(delivery.id)}/resend`);
-    expect({ time: Date.now(), number: lastAttemptNumber(after), isPushed: Boolean(webhook.eventUrl) });
+    const time = Date.now();
     close();
     go(address(`/deliveries/${delivery.id}`), { replace: true });
     await reload();
+    expect({ time, number: lastAttemptNumber(after), isPushed: Boolean(webhook.eventUrl) });
   });
   const chosen = Number(query.attempt) || delivery.attemptCount;
   const choose = (attempt) => go(address(`/deliveries/${delivery.id}`, { attempt }), { replace: true });

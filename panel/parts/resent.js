@@ -61,7 +61,7 @@ export function ResendOutcome({ resent, delivery }) {
       <p class="note"><${Icon} name=${attempt ? (succeeded(attempt) ? "delivered" : "failed") : "pending"} />${" "}
         Resent at <${Time} date=${new Date(resent.time).toISOString()} as="clock" />. ${attempt
         ? html`<strong>${outcomeOf(attempt)}</strong>`
-        : delivery.waitingFor === "breaker" ? "The webhook is paused: the delivery waits until the endpoint responds."
+        : delivery.waitingFor === "breaker" ? "Another attempt is checking the paused webhook. This one follows."
         : isLate ? "It has not been attempted yet. The status below says what it is waiting for."
         : resent.isPushed ? `Waiting for the response to attempt ${resent.number + 1}…` : "Waiting for a reader of the feed…"}</p>`}
     </div>`;

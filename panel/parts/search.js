@@ -101,15 +101,15 @@ const MOST = 5;
 async function about(subject) {
   const { items: { length }, exact } = await collect({ subject }, 1);
   if (length) return { found: `${exact ? "" : "at least "}${counted(length, "delivery", "deliveries")}` };
-  const { items } = await get("/webhook/event", { subject });
-  return { events: items.filter(({ deliveries }) => !deliveries.length) };
+  const { items, nextCursor } = await get("/webhook/event", { subject });
+  return { events: items.filter(({ deliveries }) => !deliveries.length), isNone: !items.length && !nextCursor };
 }
 
 /** The help after a search without a result: the facts about the subject, or similar names. */
 export function NotFound({ subject, types, webhooks }) {
   const { data, loading } = useLoad(() => about(subject), [subject]);
   if (loading) return null;
-  const { found, events = [] } = data ?? {};
+  const { found, events = [], isNone } = data ?? {};
   if (found) {
     return html`<p>Without the other filters: <a href=${address("/deliveries", { subject })}>${found} about${" "}
       <bdi>${subject}</bdi></a></p>`;
@@ -121,7 +121,7 @@ export function NotFound({ subject, types, webhooks }) {
       <p>A <a href="/panel/webhooks">webhook</a> that matches now can replay past events.</p>`;
   }
   const others = named(subject, types, webhooks);
-  if (!others.length) return data && html`<p>No event was found either. Enter the whole number: a part is not enough.</p>`;
+  if (!others.length) return isNone && html`<p>No event was found either. Enter the whole number: a part is not enough.</p>`;
   return html`<p>Did you mean ${others.slice(0, MOST).map(({ words, query }, at) => html`${at > 0 && ", "}<a
       href=${address("/deliveries", query)}><bdi>${words}</bdi></a>`)}${
       others.length > MOST && ` or one of ${others.length - MOST} others`}?</p>`;

@@ -14,10 +14,14 @@ export function Wait({ delivery: { heldBy, nextAttemptDate, waitingFor }, webhoo
   if (waitingFor === "pause") return html`<span>paused until ${until(webhook)}</span>`;
   if (!nextAttemptDate) return null;
   if (waitingFor === "breaker") {
-    return html`<span>paused, check <${Time} date=${webhook?.pausedUntil ?? nextAttemptDate} as="clock" /></span>`;
+    return html`<span>paused, check <${Time} date=${checkOf({ nextAttemptDate }, webhook)} as="clock" /></span>`;
   }
   return html`<${Countdown} before=${waitingFor === "rate" ? "rate limit, in " : "next in "} brief
     over=${webhook?.deliveryState === "paused" ? "paused" : "due now"} until=${nextAttemptDate} />`;
 }
+
+/** When the service checks a delivery's paused webhook. A resent delivery follows sooner. */
+export const checkOf = ({ nextAttemptDate }, webhook) =>
+  (webhook?.pausedBy === "service" && webhook.pausedUntil < nextAttemptDate ? webhook.pausedUntil : nextAttemptDate);
 
 const until = (webhook) => (webhook?.pausedUntil ? html`<${Time} date=${webhook.pausedUntil} as="clock" />` : "it is resumed");

@@ -271,20 +271,28 @@ async fn a_resend_does_not_lengthen_the_retention(suite: Arc<Suite>) {
 }
 
 #[contract_test]
-async fn a_delivery_that_no_worker_has_claimed_is_sent_at_once_for_a_key(suite: Arc<Suite>) {
+async fn a_delivery_that_no_worker_has_claimed_is_sent_at_once(suite: Arc<Suite>) {
     let settings = Settings::default().with("RETRY_SCHEDULE", "10m,1s");
     let (bundle, api, _permit) = suite.other_bundle(settings).await;
     let entity = Entity::new(&api, "resent".to_owned()).await;
     let receiver = Receiver::start().await;
-    entity.hook(&receiver.on("/", [Behaviour::status(200)])).await;
-    let id = entity.publish(json!({})).await;
-    assert_eq!(Table::of(&api.env).head(&id).await, None);
-    for _ in 0..2 {
-        let request = entity.post(&format!("/webhook/delivery/{id}/resend")).header("idempotency-key", "now");
-        request.expect(202).await;
+    for (path, key) in [("/with-key", Some("now")), ("/without-key", None)] {
+        let hook = entity.hook(&receiver.on(path, [Behaviour::status(200)])).await;
+        let id = entity.publish(json!({})).await;
+        assert_eq!(Table::of(&api.env).head(&id).await, None);
+        let request = || entity.post(&format!("/webhook/delivery/{id}/resend"));
+        match key {
+            Some(key) => {
+                for _ in 0..2 {
+                    request().header("idempotency-key", key).expect(202).await;
+                }
+            }
+            None => drop(request().expect(202).await),
+        }
+        let delivered = entity.until_status(&id, &["delivered"]).await;
+        assert_eq!((&delivered["attemptCount"], receiver.received(path).len()), (&json!(1), 1), "{path}");
+        entity.remove(&hook.id).expect(200).await;
     }
-    let delivered = entity.until_status(&id, &["delivered"]).await;
-    assert_eq!((&delivered["attemptCount"], receiver.received("/").len()), (&json!(1), 1));
     assert!(bundle.stop().await.success());
 }
 

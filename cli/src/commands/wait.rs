@@ -30,7 +30,10 @@ impl Wait<'_> {
         }
         Some(match self.reason {
             Some("schedule") => self.on_schedule(pause),
-            Some("breaker") => until_checked(pause.until.filter(|_| pause.by == Some("service")).or(self.next)),
+            // A delivery that was resent follows the attempt that is checking the webhook, before the end of the pause.
+            Some("breaker") => {
+                until_checked(pause.until.filter(|_| pause.by == Some("service")).into_iter().chain(self.next).min())
+            }
             Some("pause") => until_resumed(pause.until.filter(|_| pause.by != Some("service"))),
             Some("order") => match self.held_by {
                 Some(before) => {
@@ -76,7 +79,7 @@ impl Wait<'_> {
 /// The words for a webhook that the service paused.
 fn until_checked(at: Option<&str>) -> String {
     let check = at.map(|at| format!(", and checks it at {}", shown_time(at))).unwrap_or_default();
-    format!("until the endpoint responds again: the service paused the webhook{check}")
+    format!("until the endpoint responds again. The service paused the webhook{check}")
 }
 
 /// The words for a webhook that its owner paused.
@@ -107,10 +110,11 @@ mod tests {
 
     #[test]
     fn a_paused_webhook_has_a_check_and_no_next_attempt() {
-        let checked = "until the endpoint responds again: the service paused the webhook, and checks it at 2026-11-20 \
-                       09:55:00Z";
-        for reason in ["breaker", "schedule"] {
-            assert_eq!(wait(reason).words(pause("service", Some(LATER))).as_deref(), Some(checked), "{reason}");
+        for (reason, time) in [("breaker", "09:50:00Z"), ("schedule", "09:55:00Z")] {
+            let checked = wait(reason).words(pause("service", Some(LATER))).expect("it is waiting");
+            let expected =
+                "until the endpoint responds again. The service paused the webhook, and checks it at 2026-11-20";
+            assert_eq!(checked, format!("{expected} {time}"));
         }
         let unknown = wait("breaker").words(Pause::default()).expect("it is waiting");
         assert!(unknown.ends_with("checks it at 2026-11-20 09:50:00Z"), "{unknown}");

@@ -79,7 +79,7 @@ impl Deliveries {
     /// Says that the limit cut the list.
     fn say_if_cut(&self, is_complete: bool, output: Output) {
         let limit = self.limit;
-        if !is_complete {
+        if !is_complete && limit < u16::MAX {
             let more = limit.saturating_mul(10);
             output.remark(format!("{limit} shown; there may be more: `--limit {more}` shows up to {more}."));
         }

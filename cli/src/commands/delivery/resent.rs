@@ -91,7 +91,11 @@ fn sentence(after: &Delivery, known: u64, pause: Pause<'_>) -> String {
              and the remedy."
         );
     }
-    match (waiting, &after.waiting_for) {
+    match (waiting, after.waiting_for.as_deref()) {
+        (Some(_), Some("breaker")) => format!(
+            "{id} has not been sent again yet: the service paused the webhook, and another attempt is checking it. This \
+             one follows within a minute."
+        ),
         (Some(words), Some(_)) => format!("{id} has not been sent again yet: it is waiting {words}."),
         (Some(_), None) => format!("The attempt of {id} has not finished yet: `waypost show {id}` shows it."),
         (None, _) => format!("{id} is {}: `waypost why {id}` says why.", visible_line(&after.status)),
@@ -142,7 +146,7 @@ mod tests {
         );
         let pause = Pause { by: Some("service"), until: Some("2026-11-20T09:50:00.000Z") };
         let paused = described(&after, pause);
-        assert!(paused.contains("waiting until the endpoint responds again: the service paused"), "{paused}");
+        assert!(paused.contains("waiting until the endpoint responds again. The service paused"), "{paused}");
         let unpaused = described(&after, Pause::default());
         assert!(unpaused.contains("waiting for its next attempt on the retry schedule, at 2026"), "{unpaused}");
     }
@@ -151,7 +155,7 @@ mod tests {
     fn a_wait_for_a_reader_or_a_pause_is_named_at_once() {
         for (reason, words) in [
             ("reader", "it is waiting until a program reads the webhook's feed."),
-            ("breaker", "it is waiting until the endpoint responds again"),
+            ("breaker", "another attempt is checking it"),
             ("pause", "it is waiting until its webhook's pause ends, when you resume it."),
         ] {
             let waiting = format!(r#""status":"pending","waitingFor":"{reason}","attempts":[{}]"#, attempt(1, "500"));

@@ -86,7 +86,8 @@ impl WebhookState {
              waypost recover {id} --from {from:.3}\n  \
              waypost replay {id} --from {disabled:.3} --dry-run\n\
              `recover` sends failed and cancelled deliveries again. `replay` delivers the events without a delivery; with \
-             --dry-run, it counts them.",
+             --dry-run, it counts them. Deliveries that were already waiting when the webhook was disabled are older: \
+             give `recover` an earlier --from.",
             short_time(&disabled.to_string())
         ))
     }

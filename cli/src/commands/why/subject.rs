@@ -60,11 +60,15 @@ impl ListedEvent {
         format!("  {}  {}  {time}", visible_line(&self.id), visible_line(&self.kind))
     }
 
-    /// The names of the webhooks without a delivery of the event.
+    /// The names of the webhooks without a delivery of the event, those that subscribe to its type first. A webhook that
+    /// was created later is left out.
     fn missed<'a>(&self, webhooks: &'a [Webhook]) -> Vec<&'a str> {
         let with_delivery: HashSet<_> = self.deliveries.iter().flat_map(|some| &some.webhook_identifiers).collect();
-        let missed = webhooks.iter().filter(|webhook| !with_delivery.contains(&webhook.id));
-        missed.map(|webhook| webhook.name.as_str()).collect()
+        let existed = |webhook: &&Webhook| webhook.created_date <= self.timestamp;
+        let missed = webhooks.iter().filter(|webhook| !with_delivery.contains(&webhook.id)).filter(existed);
+        let mut missed: Vec<_> = missed.collect();
+        missed.sort_by_key(|webhook| !webhook.subscribes_to(&self.kind));
+        missed.into_iter().map(|webhook| webhook.name.as_str()).collect()
     }
 
     /// Which webhooks have no delivery of the event; `None` if all have one.
@@ -82,15 +86,12 @@ impl ListedEvent {
 
 /// Prints the explanations of the deliveries of events about a subject.
 pub async fn explain(service: &Service, given: &str, output: Output) -> Result<(), Failure> {
-    let spellings = spellings(given);
-    for subject in &spellings {
+    for subject in &spellings(given) {
         let listed = newest(service, &[("subject", subject.clone())], MOST_LISTED).await?;
         if !listed.is_empty() {
             report_spelling(given, subject, output);
             return explain_deliveries(service, subject, &listed, output).await;
         }
-    }
-    for subject in &spellings {
         let events = newest_events(service, subject).await?;
         if let Some(newest) = events.first() {
             report_spelling(given, subject, output);

@@ -13,7 +13,7 @@ use crate::{
         queries::{range, replayable::Wanted},
         store::Deliveries,
     },
-    subscriptions::{WebhookError, Webhooks, request_limits::RequestLimits, webhook::members},
+    subscriptions::{Webhook, WebhookError, Webhooks, request_limits::RequestLimits, webhook::members},
 };
 use auth::{AuthorizedEntity, EntityId};
 use base::{Time, WebhookId};
@@ -78,9 +78,10 @@ impl Replaying {
         now: Time,
     ) -> Result<Replayed, DeliveryError> {
         self.limits.count(Allowance::Replays, entity, now).await?;
-        // A dry run sends nothing, so that an owner can count what a disabled webhook has missed.
         let found = if dry_run {
-            self.webhooks.find(entity, webhook).await?.ok_or(WebhookError::NotFound)?.webhook
+            // It sends nothing. So an owner can count what a disabled webhook would get if it were enabled.
+            let found = self.webhooks.find(entity, webhook).await?.ok_or(WebhookError::NotFound)?.webhook;
+            Webhook { enabled: true, ..found }
         } else {
             self.webhooks.sendable(entity, webhook).await?
         };
