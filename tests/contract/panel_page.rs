@@ -18,7 +18,7 @@ const SCRIPT: &str = "main.js";
 
 /// A style sheet as the build shortens it: without indentation, empty lines and comments.
 fn shortened(style: &str) -> String {
-    let is_shown = |line: &&str| !line.is_empty() && !(line.starts_with("/*") && line.ends_with("*/"));
+    let is_shown = |line: &&str| !(line.is_empty() || line.starts_with("/*") && line.ends_with("*/"));
     style.lines().map(str::trim).filter(is_shown).collect::<Vec<_>>().join("\n")
 }
 

@@ -63,7 +63,7 @@ fn linked(files: &mut BTreeMap<String, Vec<u8>>) -> String {
 /// A style sheet without indentation, empty lines and comments, each of which fills a line.
 fn shortened(style: Vec<u8>) -> String {
     let style = String::from_utf8(style).expect("a style sheet is text");
-    let is_shown = |line: &&str| !line.is_empty() && !(line.starts_with("/*") && line.ends_with("*/"));
+    let is_shown = |line: &&str| !(line.is_empty() || line.starts_with("/*") && line.ends_with("*/"));
     style.lines().map(str::trim).filter(is_shown).collect::<Vec<_>>().join("\n")
 }
 
