@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 
 use crate::{
     delivery_list::{hook_for, ids, whole},
+    erasing::erase,
     harness::{
         Behaviour, Call, Entity, Hook, LONG, Receiver, Settings, Suite, Table, invalid_values, is_limited, now, stored,
         until, window_start,
@@ -213,7 +214,7 @@ async fn only_events_that_match_now_are_replayed(suite: Arc<Suite>) {
     });
     let hook = entity.hook_with(hook).await;
     until_counted(&entity, &hook, &range(), 2).await;
-    entity.call("DELETE", &format!("/webhook/event/{erased}/content")).expect(200).await;
+    erase(&entity, &erased).await;
     until_counted(&entity, &hook, &range(), 1).await;
     let mut other_types = range();
     other_types["types"] = json!(["booking.cancelled"]);
