@@ -10,7 +10,7 @@ use tokio::time::sleep;
 
 use crate::{
     application_credentials::rotated,
-    harness::{Api, AwsCall, Call, Entity, LONG, Moment, Settings, Suite, invalid_values, is_limited, now, until},
+    harness::{Api, AwsCall, Call, Entity, LONG, Moment, Settings, Suite, invalid_values, is_limited, until},
 };
 
 /// The public part of an Ed25519 key.
@@ -306,17 +306,6 @@ async fn a_concurrent_change_does_not_refuse_a_removal(suite: Arc<Suite>) {
     assert!(setup.bundle.stop().await.success());
 }
 
-/// Sets how much of an account's quota is used up, for this hour and the next.
-pub async fn spend(suite: &Suite, account: &str, count: u32) {
-    let hour = now() - now() % 3600;
-    for hour in [hour, hour + 3600] {
-        let pk = format!("ALLOWANCE#{account}");
-        let sk = format!("{hour:010}");
-        let spent = json!({ "pk": { "S": pk }, "sk": { "S": sk }, "count": { "N": count.to_string() } });
-        suite.table().put(spent).await;
-    }
-}
-
 /// Each application, secret or key that is removed adds an entry to the list of revocations, which every function
 /// reads.
 #[contract_test]
@@ -325,7 +314,7 @@ async fn new_credentials_are_limited_per_hour_and_removals_are_not(suite: Arc<Su
     let body = json!({ "name": "n", "scopes": ["account.read"] });
     let application = made_with(&entity, body.clone()).await;
     let secret = text(&shown(&entity, &application).await["secrets"][0], "id");
-    spend(&suite, &format!("credentials#{}", entity.id), 1000).await;
+    suite.table().count_as_used(&format!("credentials#{}", entity.id), 3600, 1000).await;
     let key = json!({ "publicKey": { "kty": "OKP", "crv": "Ed25519", "x": KEY } });
     for (path, body) in [
         ("/application".to_owned(), &body),
@@ -352,9 +341,9 @@ async fn an_application_that_is_made_with_credentials_counts_for_each_of_them(su
     });
     let account = format!("credentials#{}", entity.id);
     // The new application takes three entries: one each for itself, its secret and its key.
-    spend(&suite, &account, 998).await;
+    suite.table().count_as_used(&account, 3600, 998).await;
     entity.post("/application").json(&body).expect(429).await;
-    spend(&suite, &account, 997).await;
+    suite.table().count_as_used(&account, 3600, 997).await;
     entity.post("/application").json(&body).expect(201).await;
 }
 

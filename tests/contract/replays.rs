@@ -297,14 +297,6 @@ async fn a_request_for_a_replay_is_checked_and_limited(suite: Arc<Suite>) {
         let problem = replay(&entity, &hook, &request).refused(400, "invalid-request").await;
         assert_eq!(invalid_values(&problem), pointers, "{request}");
     }
-    // The test may begin in one minute and end in a later one.
-    let begun = window_start(60);
-    for minute in (0..5).map(|number| begun + 60 * number) {
-        let item = json!({
-            "pk": { "S": format!("ALLOWANCE#replays#{}", entity.id) }, "sk": { "S": format!("{minute:010}") },
-            "count": { "N": "20" },
-        });
-        suite.table().put(item).await;
-    }
+    suite.table().count_as_used(&format!("replays#{}", entity.id), 60, 20).await;
     is_limited(&replay(&entity, &hook, &dry(range())).expect(429).await, "replays", 20, 60);
 }

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use tokio::time::sleep;
 
 use crate::{
-    applications::{made, of, shown, spend, text, token},
+    applications::{made, of, shown, text, token},
     harness::{
         Api, ApiResponse, Application, Bundle, Call, Entity, Forge, LONG, Settings, Suite, Table, now, until,
         until_gone,
@@ -199,8 +199,8 @@ async fn a_stolen_application_that_revokes_endlessly_costs_others_nothing(suite:
     // Two entries remain in the application's allowance and two in the shared one, even if an hour ends in the
     // meantime.
     let own = format!("own-tokens#{}", stolen["clientId"].as_str().expect("a text"));
-    spend(&suite, &own, 48).await;
-    spend(&suite, &format!("shared-tokens#{}", entity.id), 998).await;
+    suite.table().count_as_used(&own, 3600, 48).await;
+    suite.table().count_as_used(&format!("shared-tokens#{}", entity.id), 3600, 998).await;
     for number in 0..20 {
         revokes(api, &stolen, &token(&stolen, &number.to_string(), 60)).expect(200).await;
     }

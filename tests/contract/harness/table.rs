@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-use super::{AwsCaller, aws_caller, stored};
+use super::{AwsCaller, aws_caller, clock::window_start, stored};
 
 #[derive(Debug, Clone)]
 pub struct Table {
@@ -75,6 +75,21 @@ impl Table {
             let answer = self.send("BatchWriteItem", request).await.expect("no condition was set");
             assert_eq!(answer["UnprocessedItems"].as_object().map(serde_json::Map::len), Some(0), "{answer}");
         }
+    }
+
+    /// Sets the count of an allowance in the current window of this many seconds, and in the windows of the next twenty
+    /// minutes, since a test may end in a later window than it began.
+    pub async fn count_as_used(&self, allowance: &str, seconds: i64, count: u32) {
+        const LONGEST_TEST: i64 = 20 * 60;
+        let begun = window_start(seconds);
+        let counts = (0..=LONGEST_TEST / seconds + 1).map(|number| {
+            let window = begun + number * seconds;
+            json!({
+                "pk": { "S": format!("ALLOWANCE#{allowance}") }, "sk": { "S": format!("{window:010}") },
+                "count": { "N": count.to_string() },
+            })
+        });
+        self.put_all(counts).await;
     }
 
     /// Removes an item, whether or not it exists.
