@@ -56,6 +56,7 @@ const ENABLED_AGAIN = "The webhook is enabled again. Resend this delivery, or re
 const ON_REQUEST = "You can resend this delivery. “Recover failed deliveries” skips it.";
 const EXPIRED = "It will be removed soon. If the event is still needed, publish it again.";
 const CANCELLED = { owner: ON_REQUEST, expired: EXPIRED };
+const DISABLED = "The webhook is disabled now. Enable it before you resend this delivery.";
 const REMOVED = "The webhook was removed, so this delivery cannot be resent.";
 
 /** The tolerance, in milliseconds, within which a wait counts as the one that the endpoint asked for. */
@@ -112,6 +113,7 @@ export function Verdict({ delivery, webhook }) {
         <${Condition} delivery=${delivery} webhook=${webhook} />
         ${own && html`<p>${answer ? "The endpoint responded: " : "Reason: "}<span class="outside" dir="auto">${own}</span></p>`}
         ${cause && html`<${Why} cause=${cause} />`}
+        ${delivery.status === "failed" && webhook && !webhook.enabled && !delivery.erasedDate && html`<p>${DISABLED}</p>`}
         ${delivery.status === "cancelled" && !cause && !delivery.erasedDate && html`<p>${
           webhook ? CANCELLED[delivery.cancelReason] ?? ENABLED_AGAIN : REMOVED}</p>`}
       </div>

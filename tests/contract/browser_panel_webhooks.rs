@@ -64,6 +64,24 @@ async fn a_disabled_webhook_offers_enable_and_no_test_event(suite: Arc<Suite>) {
 }
 
 #[contract_test(in_browser)]
+async fn a_failed_delivery_of_a_disabled_webhook_says_what_comes_before_a_resend(suite: Arc<Suite>) {
+    let entity = suite.entity().await;
+    let receiver = Receiver::start().await;
+    let hook = entity.hook(&receiver.on("/hook", [Behaviour::status(500)])).await;
+    let id = entity.publish(json!({})).await;
+    entity.until_status(&id, &["failed"]).await;
+    entity.changed(&hook.id, json!({ "enabled": false })).await;
+    let browser = Browser::open().await;
+    browser.go(&entity.panel_link(json!({ "place": format!("/panel/deliveries/{id}") })).await).await;
+    browser.until_says("Enable it before you resend this delivery.").await;
+    entity.changed(&hook.id, json!({ "enabled": true })).await;
+    browser.go(&format!("{}/panel/deliveries/{id}", suite.api.base_url())).await;
+    let page = browser.until_says("Not delivered after 3 attempts").await;
+    assert!(!page.contains("Enable it"), "{page}");
+    browser.close().await;
+}
+
+#[contract_test(in_browser)]
 async fn a_webhook_is_paused_and_resumed(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     let receiver = Receiver::start().await;

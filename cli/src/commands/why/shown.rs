@@ -116,6 +116,7 @@ pub fn shown(delivery: &Diagnosed, webhook: Option<&Webhook>, width: Option<usiz
     let title = title(&delivery.id, &delivery.kind, delivery.subject.as_deref(), delivery.test);
     let id = visible_line(&delivery.webhook_identifier);
     let to = webhook.map_or_else(|| id.clone(), |webhook| format!("{} ({id})", visible_line(&webhook.name)));
+    let to = if is_disabled(webhook) { format!("{to}, disabled") } else { to };
     let colour = colour_of(&delivery.status);
     let status = format!("{colour}{}{colour:#}", visible_line(&delivery.status));
     let pause = webhook.map(Webhook::pause).unwrap_or_default();
@@ -129,7 +130,7 @@ pub fn shown(delivery: &Diagnosed, webhook: Option<&Webhook>, width: Option<usiz
         ("remedy", delivery.advice.as_ref().map(|advice| visible_line(&advice.remedy))),
     ];
     let texts = texts.into_iter().filter_map(|(name, text)| Some(named(name, &text?, width)));
-    let next = next_commands(delivery).into_iter().map(|command| format!("  {command}"));
+    let next = next_commands(delivery, webhook).into_iter().map(|command| format!("  {command}"));
     let next: Vec<_> = next.collect();
     let next = if next.is_empty() { None } else { Some(format!("Next:\n{}", next.join("\n"))) };
     [title, format!("{}{status}", label("status"))].into_iter().chain(texts).chain(next).collect::<Vec<_>>().join("\n")
@@ -192,8 +193,13 @@ fn response(delivery: &Diagnosed) -> Option<String> {
     Some(if body.chars().count() > QUOTED { body.chars().take(QUOTED).chain(['…']).collect() } else { body })
 }
 
-/// The commands for the next step, to paste.
-fn next_commands(delivery: &Diagnosed) -> Vec<String> {
+fn is_disabled(webhook: Option<&Webhook>) -> bool {
+    webhook.is_some_and(|webhook| !webhook.enabled)
+}
+
+/// The commands for the next step, to paste. A disabled webhook refuses all of them, so enabling it comes first.
+fn next_commands(delivery: &Diagnosed, webhook: Option<&Webhook>) -> Vec<String> {
+    let is_disabled = is_disabled(webhook);
     let [id, webhook] = [&delivery.id, &delivery.webhook_identifier].map(|id| visible_line(id));
     let resend = format!("waypost resend {id}");
     let show = format!("waypost show {id}");
@@ -206,6 +212,7 @@ fn next_commands(delivery: &Diagnosed) -> Vec<String> {
             Vec::new()
         }
         (_, Some("disabled" | "gone")) => vec![enable, resend, test],
+        ("failed" | "cancelled", _) if is_disabled => vec![enable, resend, test],
         (_, Some("paused-by-owner")) => vec![format!("waypost webhooks resume {webhook}")],
         (_, Some("paused")) => vec![resend, test],
         (_, Some("held")) => {
@@ -313,6 +320,19 @@ Next:
         assert!(delivered.ends_with("Delivered on attempt 1 at 2026-11-20 09:45:10Z."), "{delivered}");
         let removed = explained(r#""status":"cancelled","attemptCount":0,"cancelReason":"webhook-removed""#, None);
         assert!(!removed.contains("Next:"), "{removed}");
+    }
+
+    #[test]
+    fn a_failed_delivery_of_a_disabled_webhook_is_resent_after_the_webhook_is_enabled() {
+        let delivery = r#"{"id":"dlv_1","type":"booking.created","webhookIdentifier":"whk_1","attempts":[],
+            "status":"failed","attemptCount":10,"advice":{"cause":"broken","meaning":"It failed.","remedy":"Do."}}"#;
+        let delivery = serde_json::from_str(delivery).expect("a delivery");
+        let webhook = Webhook { enabled: false, ..webhook(r#""eventList":[]"#) };
+        let text = strip_str(&shown(&delivery, Some(&webhook), None)).to_string();
+        assert!(text.contains("Booking sync (whk_1), disabled\n"), "{text}");
+        let commands =
+            "Next:\n  waypost webhooks change whk_1 --enable\n  waypost resend dlv_1\n  waypost webhooks test whk_1";
+        assert!(text.ends_with(commands), "{text}");
     }
 
     #[test]
