@@ -53,16 +53,16 @@ fn at(key: Option<&Key>) -> String {
 
 /// The codes of throttled requests, which were not carried out.
 /// <https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Programming.Errors.html>
-const THROTTLED: [&str; 6] = [
+const THROTTLED: [&str; 5] = [
     "LimitExceededException",
     "ProvisionedThroughputExceededException",
     "RequestLimitExceeded",
     "ThrottlingException",
-    "TransactionInProgressException",
     "TransactionConflictException",
 ];
-/// The codes of failures after which the request may have been carried out.
-const FAILED: [&str; 2] = ["InternalServerError", "ServiceUnavailable"];
+/// The codes of failures after which the request may have been carried out. An earlier call with the token of a
+/// transaction in progress may still succeed.
+const FAILED: [&str; 3] = ["InternalServerError", "ServiceUnavailable", "TransactionInProgressException"];
 
 impl TableError {
     /// Translates an error of the SDK.
