@@ -12,6 +12,7 @@ use std::{
     time::Duration,
 };
 
+use http::HeaderMap;
 use url::{Position, Url};
 
 use crate::client::Connection;
@@ -21,7 +22,12 @@ use base::{SharedClock, Time, pause};
 /// drop a connection silently; a request on it would wait until it timed out.
 const IDLE: Duration = Duration::from_secs(30);
 
-/// The maximum age of a connection, so that the endpoint's certificate is checked again from time to time.
+/// How much earlier than an endpoint announces an idle connection is closed, so that no request is in transit when the
+/// endpoint closes it.
+const MARGIN: Duration = Duration::from_secs(1);
+
+/// The maximum age of a connection, so that an endpoint's other servers and new certificates are used soon. A new
+/// connection may resume the TLS session of an earlier one, whose certificate is then not checked again.
 const AGE: Duration = Duration::from_secs(5 * 60);
 
 /// The maximum number of idle connections of one tenant to one endpoint, which is the number of messages in a batch.
@@ -49,6 +55,8 @@ struct Waiting {
 #[derive(Debug)]
 struct Idle {
     since: Time,
+    /// How long it may be idle.
+    limit: Duration,
     connection: EndpointConnection,
 }
 
@@ -101,8 +109,8 @@ impl Connections {
         }
     }
 
-    /// Keeps a connection whose last response is complete.
-    pub(crate) fn keep(&self, connection: EndpointConnection) {
+    /// Keeps a connection whose last response is complete and had these headers.
+    pub(crate) fn keep(&self, connection: EndpointConnection, headers: &HeaderMap) {
         let now = self.clock.now();
         let mut waiting = self.waiting();
         waiting.close_expired(now);
@@ -113,7 +121,7 @@ impl Connections {
         } else if waiting.connections.len() >= MAX_TOTAL {
             waiting.connections.pop_front();
         }
-        waiting.connections.push_back(Idle { since: now, connection });
+        waiting.connections.push_back(Idle { since: now, limit: idle_limit(headers), connection });
         if !waiting.is_tended {
             waiting.is_tended = true;
             tokio::spawn(tend(Arc::downgrade(&self.waiting), self.clock.clone()));
@@ -134,11 +142,23 @@ impl Waiting {
     /// Closes expired connections, by the wall clock, which keeps running while a sandbox is frozen. If the clock was
     /// set back, the idle time is unknown, so the connection is also closed.
     fn close_expired(&mut self, now: Time) {
-        self.connections.retain(|Idle { since, connection }| {
+        self.connections.retain(|Idle { since, limit, connection }| {
             let within = |from: Time, limit: Duration| from <= now && now < from + limit;
-            within(*since, IDLE) && within(connection.opened, AGE) && !connection.connection.is_closed()
+            within(*since, *limit) && within(connection.opened, AGE) && !connection.connection.is_closed()
         });
     }
+}
+
+/// How long a connection may be idle after a response with these headers: less than the `timeout` of `Keep-Alive`, which
+/// is the endpoint's own limit in seconds (RFC 2068 §19.7.1.1). Apache and Node.js announce five seconds by default.
+fn idle_limit(headers: &HeaderMap) -> Duration {
+    let values = headers.get_all("keep-alive").iter().filter_map(|value| value.to_str().ok());
+    let timeouts = values.flat_map(|value| value.split(',')).filter_map(|parameter| {
+        let (name, seconds) = parameter.split_once('=')?;
+        let seconds = seconds.trim().parse().ok()?;
+        name.trim().eq_ignore_ascii_case("timeout").then(|| Duration::from_secs(seconds))
+    });
+    timeouts.map(|timeout| timeout.saturating_sub(MARGIN)).fold(IDLE, Duration::min)
 }
 
 /// Closes expired connections until the pool is empty, since idle connections also cost endpoints something.

@@ -267,6 +267,36 @@ async fn a_connection_that_waited_too_long_or_is_too_old_serves_no_request() {
 }
 
 #[tokio::test]
+async fn a_connection_serves_no_request_near_the_end_that_its_endpoint_announced() {
+    for (announced, last) in [
+        ("timeout=5", 3),
+        ("max=100, Timeout = 5", 3),
+        ("timeout=9\r\nKeep-Alive: timeout=5", 3),
+        ("timeout=600", 29),
+        ("timeout=soon, max", 29),
+        ("timeout=99999999999999999999", 29),
+    ] {
+        let answer: &str = format!("HTTP/1.1 204 Fine\r\nKeep-Alive: {announced}\r\n\r\n").leak();
+        let endpoint = Endpoint::start([Reaction::Say(answer), Reaction::Say(answer)]).await;
+        let sender = Sender::new();
+        sender.delivers(&endpoint).await;
+        sender.clock.set(NOON + Duration::from_secs(last));
+        sender.delivers(&endpoint).await;
+        sender.clock.set(NOON + Duration::from_secs(2 * last + 1));
+        sender.delivers(&endpoint).await;
+        assert_eq!(endpoint.requests(), [0, 0, 1], "{announced}");
+    }
+    for announced in ["timeout=0", "timeout=1"] {
+        let answer: &str = format!("HTTP/1.1 204 Fine\r\nKeep-Alive: {announced}\r\n\r\n").leak();
+        let endpoint = Endpoint::start([Reaction::Say(answer)]).await;
+        let sender = Sender::new();
+        sender.delivers(&endpoint).await;
+        sender.delivers(&endpoint).await;
+        assert_eq!(endpoint.requests(), [0, 1], "{announced}");
+    }
+}
+
+#[tokio::test]
 async fn the_number_of_kept_connections_per_endpoint_is_limited() {
     let all = Arc::new(tokio::sync::Barrier::new(12));
     let endpoint = Endpoint::start(vec![Reaction::Together(all); 12]).await;

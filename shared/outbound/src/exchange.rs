@@ -201,7 +201,7 @@ impl Outbound {
         response.truncated |= end.is_err();
         // The unread rest of a truncated body would come before the next response.
         if !response.truncated && connection.connection.may_be_kept() {
-            self.connections.keep(connection);
+            self.connections.keep(connection, &incoming.head.headers);
         }
         let headers = &incoming.head.headers;
         let BodyText { text, truncated } =
