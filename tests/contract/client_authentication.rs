@@ -243,6 +243,26 @@ async fn the_tokens_that_were_got_with_a_removed_key_end_with_it(suite: Arc<Suit
 }
 
 #[contract_test]
+async fn a_key_that_loses_one_of_two_names_soon_gets_valid_tokens(suite: Arc<Suite>) {
+    let client = Client::register(&suite, "EdDSA").await;
+    let path = format!("{}/key", client.path);
+    let mut jwk = client.key.jwk();
+    jwk["kid"] = "laptop".into();
+    client.api.post(&path).bearer(&client.token).json(&json!({ "publicKey": jwk })).expect(201).await;
+    let is_active = async |token: &Value| {
+        let form = [("token", token.as_str().expect("a token"))];
+        let platform = crate::harness::Application::Platform;
+        client.api.as_client("/oauth2/introspect", platform, &form).expect(200).await.json()["active"] == true
+    };
+    let token =
+        async || client.ask(&client.key.assertion(&client.claims())).expect(200).await.json()["access_token"].clone();
+    let earlier = token().await;
+    client.api.call("DELETE", format!("{path}/laptop")).bearer(&client.token).expect(200).await;
+    assert!(!is_active(&earlier).await, "it names the key, not the key's name");
+    until("the key gets valid tokens", LONG, async || is_active(&token().await).await.then_some(())).await;
+}
+
+#[contract_test]
 async fn an_application_with_keys_alone_has_no_secret(suite: Arc<Suite>) {
     let client = Client::register(&suite, "EdDSA").await;
     for secret in ["", "undefined", "x"] {

@@ -19,8 +19,8 @@ const PK: &str = "REVOKED";
 /// How long the revocations of one application's tokens share an entry once the allowance is used up, in milliseconds.
 /// Each read goes back this far, plus five minutes for clock skew, so that functions see later changes to the entry.
 const SHARED_FOR: i64 = 5 * 60 * 1000;
-/// How long a token may still be issued with a right that its application has lost, because the issuer read the
-/// application earlier. Includes a second or two of clock skew.
+/// How long a token may still be issued as if its application had not changed, because the issuer read the application
+/// earlier. Includes a second or two of clock skew.
 const BEING_ISSUED: Duration = Duration::from_secs(5);
 
 /// The item in the table. Its sort key contains the revoked object and the revocation's time.
@@ -39,10 +39,12 @@ struct RevocationItem {
 
 impl RevocationItem {
     fn put(revocation: &Revocation, doing: &'static str) -> Result<Put, TableError> {
+        let Revocation { kind, id, made, issued_until, until } = revocation;
+        let default = Revocation::new(*kind, id, *made, *until).issued_until;
         let item = Self {
             pk: PK.to_owned(),
             sk: sort_key(revocation),
-            issued_until: (revocation.kind == Kind::Issued).then(|| revocation.issued_until.as_millis()),
+            issued_until: (*issued_until != default).then(|| issued_until.as_millis()),
             expires_at: expires_at(revocation),
         };
         Put::item(&item, doing)
@@ -174,6 +176,14 @@ pub fn of_credential(client_id: &str, credential_id: &str, now: Time) -> Result<
     let id = credential(client_id, credential_id);
     let revocation = Revocation::new(Kind::Credential, &id, now, now + TOKENS_REVOKED);
     RevocationItem::put(&revocation, "revoking a credential's tokens")
+}
+
+/// The write that revokes the current tokens obtained with a key, for the transaction that removes one of the key's
+/// names while another remains. Tokens issued a little later are valid.
+pub fn of_remaining_key(client_id: &str, thumbprint: &str, now: Time) -> Result<Put, TableError> {
+    let revocation = Revocation::new(Kind::Credential, &credential(client_id, thumbprint), now, now + TOKENS_REVOKED);
+    let revocation = Revocation { issued_until: now + BEING_ISSUED, ..revocation };
+    RevocationItem::put(&revocation, "revoking a key's issued tokens")
 }
 
 /// The write that revokes every token of a session, for the transaction that ends the session. The last of them expires

@@ -34,8 +34,15 @@ fn an_item_sorts_by_its_time_and_keeps_its_end_in_whole_seconds() {
         assert_eq!((&item["sk"], &item["pk"]), (&sk.into(), &"REVOKED".into()));
         assert_eq!(item["expiresAt"], 1_795_171_501);
         let expected = Revocation::new(kind, id, NOW, Time::from_millis(1_795_171_501_000));
-        let issued_until = if kind == Kind::Issued { after(5) } else { expected.issued_until };
-        assert_eq!(read, Revocation { issued_until, ..expected });
+        assert_eq!(read, Revocation { issued_until: after(5), ..expected });
+    }
+}
+
+#[test]
+fn the_latest_issue_time_is_stored_only_if_it_is_not_the_usual_one() {
+    for kind in Kind::ALL {
+        let (item, _) = written(&Revocation::new(kind, "id", NOW, after(3600)));
+        assert_eq!(item.get("issuedUntil"), None, "{kind:?}");
     }
 }
 

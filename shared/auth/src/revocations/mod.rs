@@ -22,7 +22,8 @@ use super::token::Claims;
 use base::{SharedClock, logging};
 use known::Known;
 pub use list::{
-    Consistency, RevocationList, RevocationSource, of_application, of_credential, of_issued_tokens, of_session,
+    Consistency, RevocationList, RevocationSource, of_application, of_credential, of_issued_tokens, of_remaining_key,
+    of_session,
 };
 use revocation::LONGEST_LIFE;
 pub use revocation::{Kind, Revocation, TOKENS_REVOKED};

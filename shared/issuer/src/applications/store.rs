@@ -121,7 +121,11 @@ impl Applications {
     ) -> Result<Written<()>, IdempotencyError> {
         const DOING: &str = "changing an application's credentials";
         let change = credential_change(read, left, now, DOING)?;
-        let revoke = |gone: &String| revocations::of_credential(&read.client_id, gone, now);
+        let revoke = |gone: &String| {
+            let remains = left.keys.iter().any(|key| key.thumbprint() == *gone);
+            let revoke = if remains { revocations::of_remaining_key } else { revocations::of_credential };
+            revoke(&read.client_id, gone, now)
+        };
         let revoked = left.gone.iter().map(revoke).collect::<Result<Vec<_>, _>>()?;
         self.table.write_recorded(Transaction::new().with_all(revoked).with(change), record, DOING).await
     }
