@@ -97,7 +97,7 @@ async fn pages(suite: &Suite) -> Vec<(String, &'static str)> {
     let start = suite.entity().await.authorization_url("stripe").await;
     let over = format!("{base}/api/public/square/oauth2/callback?code=c&state={}", "A".repeat(43));
     vec![
-        (format!("{start}&go=x"), "Allow cookies"),
+        (format!("{start}&go=x"), "again."),
         (start, "What happens next"),
         (over, "This link is not valid"),
         (format!("{base}/panel/provider/stripe"), "list of connections"),

@@ -9,7 +9,7 @@ use http::header::SET_COOKIE;
 use payments::{
     ConnectionStatus, builtin,
     pending::{PendingAuthorization, Predecessor},
-    start::StartPage,
+    start::{Misled, StartPage},
 };
 use problem::Problem;
 
@@ -24,10 +24,14 @@ fn html(shown: &StartPage) -> String {
     let who = format!("<strong>{}</strong>", escaped(shown.pending.entity.as_str()));
     let mut content = question(shown, &provider, &who);
     content += &next_steps(&provider);
-    if shown.came_back {
-        content += "<p role=\"alert\">Your browser did not accept this site's cookie, so you could not continue. Allow \
-            cookies for this site, then try again.</p>\n";
-    }
+    let misled = shown.misled.map(|misled| match misled {
+        Misled::NoCookie => {
+            "Your browser did not accept this site's cookie, so you could not continue. Allow cookies for this site, \
+             then try again."
+        }
+        Misled::OtherCookie => "Several of these pages were opened at once. Please continue again.",
+    });
+    content += &misled.map(|text| format!("<p role=\"alert\">{text}</p>\n")).unwrap_or_default();
     // A link instead of a form: browsers check the redirects of a form's response against `form-action`.
     content += &format!(
         "<p><a class=\"button\" href=\"{}\">Continue to {provider}</a></p>\n\
@@ -93,7 +97,7 @@ mod tests {
     use base::{SystemRandom, Time};
     use payments::{ProviderName, browser::Browser, pending::Onward};
 
-    fn page(predecessor: Option<Predecessor>, replace: bool, came_back: bool) -> String {
+    fn page(predecessor: Option<Predecessor>, replace: bool, misled: Option<Misled>) -> String {
         let onward = Onward {
             authorization_url: "https://pay.example.com/authorize?client_id=app".into(),
             scopes: vec!["read_write".into(), "<b>".into()],
@@ -112,7 +116,7 @@ mod tests {
         };
         let link = "start?state=s&go=t".to_owned();
         let browser = Browser::new(&SystemRandom);
-        let page = html(&StartPage { pending, link, came_back, browser });
+        let page = html(&StartPage { pending, link, misled, browser });
         page.split_once("</head>").expect("a head").1.to_owned()
     }
 
@@ -122,7 +126,7 @@ mod tests {
 
     #[test]
     fn the_page_names_the_entity_the_provider_and_the_scopes() {
-        let page = page(None, false, false);
+        let page = page(None, false, None);
         for word in ["<strong>demo-hotel</strong>", "<strong>Stripe</strong>", "<code>read_write</code>", "&lt;b&gt;"] {
             assert!(page.contains(word), "{word}: {page}");
         }
@@ -134,19 +138,21 @@ mod tests {
     fn the_page_names_the_account_to_be_replaced() {
         use ConnectionStatus::{Broken, Connected};
         let hostile = Some("<script>acct_1");
-        let connected = page(before(hostile, Connected), true, false);
+        let connected = page(before(hostile, Connected), true, None);
         assert!(connected.contains("is connected to the account <strong>&lt;script&gt;acct_1</strong>"), "{connected}");
         assert!(connected.contains("replaces it") && !connected.contains("<script>"), "{connected}");
-        let broken = page(before(hostile, Broken), false, false);
+        let broken = page(before(hostile, Broken), false, None);
         assert!(broken.contains("has stopped working") && broken.contains("Choose the same account again"), "{broken}");
-        assert!(page(before(None, Broken), false, false).contains("an account without a name"));
+        assert!(page(before(None, Broken), false, None).contains("an account without a name"));
         for page in [connected, broken] {
             assert!(!page.contains("  "), "no sentence has two spaces: {page}");
         }
     }
 
     #[test]
-    fn the_page_asks_for_cookies_when_the_browser_sent_none() {
-        assert!(page(None, false, true).contains("Allow cookies"));
+    fn the_page_asks_for_cookies_only_when_the_browser_sent_none() {
+        assert!(page(None, false, Some(Misled::NoCookie)).contains("Allow cookies"));
+        let of_another = page(None, false, Some(Misled::OtherCookie));
+        assert!(of_another.contains("Please continue again") && !of_another.contains("cookies"), "{of_another}");
     }
 }

@@ -55,10 +55,19 @@ pub struct StartPage {
     pub pending: PendingAuthorization,
     /// The link to the provider, relative to the page.
     pub link: String,
-    /// Whether the browser used a link whose tag is not valid for this browser.
-    pub came_back: bool,
+    /// Why the link that the browser followed did not lead to the provider; `None` if it followed none.
+    pub misled: Option<Misled>,
     /// The browser that shows the page. Its cookie is set again each time, so that it lasts as long as the state.
     pub browser: Browser,
+}
+
+/// Why a start page's link does not lead to the provider.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Misled {
+    /// The browser sent no cookie.
+    NoCookie,
+    /// The link belongs to another cookie: the browser opened two start pages at once and kept the later cookie.
+    OtherCookie,
 }
 
 impl<'a> StartQuery<'a> {
@@ -101,10 +110,11 @@ impl Start {
                 self.send_on(&state, &pending, browser).await.map(Opened::Redirect)
             }
             _ => {
+                let why = if browser.is_some() { Misled::OtherCookie } else { Misled::NoCookie };
                 let browser = browser.unwrap_or_else(|| Browser::new(&*self.random));
                 let link = format!("start?state={}&go={}", state.expose(), browser.tag(&tagged_text(&state)));
-                let came_back = query.tag.is_some();
-                Ok(Opened::Page(Box::new(StartPage { pending, link, came_back, browser })))
+                let misled = query.tag.map(|_| why);
+                Ok(Opened::Page(Box::new(StartPage { pending, link, misled, browser })))
             }
         }
     }
