@@ -4,8 +4,8 @@ after the changed files.
     check.py [BASE]    compares the working tree with the commit BASE (HEAD)
 
 A contract test belongs to a file if its module's name begins like a word in the file's path within the crate:
-`shared/webhooks/src/deliveries/feed/read.rs` selects `deliveries`, `delivery_…` and `feeds`. `make test` runs all of
-them.
+`shared/webhooks/src/deliveries/feed/read.rs` selects `deliveries`, `delivery_…`, `feeds` and `feeds_…`. `make test` runs
+all of them.
 """
 
 import json

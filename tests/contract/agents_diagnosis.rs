@@ -7,8 +7,7 @@ use serde_json::{Value, json};
 
 use crate::{
     agents_tools::{of, text},
-    feeds::pulled,
-    harness::{Agent, Behaviour, Hook, LONG, Receiver, Suite, until},
+    harness::{Agent, Behaviour, Hook, LONG, Receiver, Suite, feed::pulled, until},
     order::{later, ordered, until_held_by},
     pauses::{is_put_off, paused_in},
 };

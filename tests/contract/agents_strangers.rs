@@ -7,8 +7,10 @@ use serde_json::{Value, json};
 
 use crate::{
     agents_tools::{of, text},
-    feeds::{answer, pulled, read_some},
-    harness::{Agent, Behaviour, Receiver, Suite},
+    harness::{
+        Agent, Behaviour, Receiver, Suite,
+        feed::{answer, pulled, read_some},
+    },
     order::later,
 };
 

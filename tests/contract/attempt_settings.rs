@@ -7,8 +7,8 @@ use contract_test::contract_test;
 use serde_json::{Value, json};
 
 use crate::{
-    harness::{Behaviour, Entity, Hook, Receiver, Settings, Suite, Table},
-    sweep::{LONG_AGO, overdue},
+    harness::{Behaviour, Entity, Hook, LONG_AGO, Receiver, Settings, Suite, Table},
+    sweep::overdue,
     webhook_changes::violations,
 };
 

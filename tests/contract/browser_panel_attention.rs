@@ -6,8 +6,7 @@ use contract_test::contract_test;
 use serde_json::{Value, json};
 
 use crate::{
-    feeds::pulled,
-    harness::{Behaviour, Browser, Entity, LONG, Receiver, Suite, until},
+    harness::{Behaviour, Browser, Entity, LONG, Receiver, Suite, feed::pulled, until},
     order::{later, ordered},
 };
 

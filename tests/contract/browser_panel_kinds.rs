@@ -7,8 +7,10 @@ use contract_test::contract_test;
 use serde_json::{Value, json};
 
 use crate::{
-    feeds::{confirm, read_some},
-    harness::{Behaviour, Browser, Entity, Receiver, Suite},
+    harness::{
+        Behaviour, Browser, Entity, Receiver, Suite,
+        feed::{confirm, read_some},
+    },
     order::later,
 };
 

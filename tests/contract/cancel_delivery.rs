@@ -9,8 +9,11 @@ use serde_json::{Value, json};
 use tokio::time::sleep;
 
 use crate::{
-    feeds::{confirm, end_visibility, pulled, read, read_some},
-    harness::{Behaviour, Call, Entity, Gate, LONG, Receiver, Settings, Suite, Table, now, stored, time, until},
+    harness::{
+        Behaviour, Call, Entity, Gate, LONG, Receiver, Settings, Suite, Table,
+        feed::{confirm, end_visibility, pulled, read, read_some},
+        now, stored, time, until,
+    },
     pauses::{is_put_off, paused_in},
 };
 

@@ -13,10 +13,11 @@ use serde_json::{Value, json};
 
 use crate::{
     harness::{
-        AwsCall, Behaviour, Bus, Entity, Gate, Hook, LONG, Moment, Receiver, Settings, Suite, Table, now, until,
+        AwsCall, Behaviour, Bus, Entity, Gate, Hook, LONG, LONG_AGO, Moment, Receiver, Settings, Suite, Table, now,
+        until,
     },
     order,
-    sweep::{LONG_AGO, overdue},
+    sweep::overdue,
 };
 
 async fn change(entity: &Entity, hook: &Hook, change: Value) {

@@ -10,8 +10,11 @@ use serde_json::{Value, json};
 
 use crate::{
     cancel_delivery::is_never_due,
-    feeds::{abandoned, pulled, read, read_some},
-    harness::{Behaviour, Entity, Gate, Hook, LONG, Receiver, Settings, Suite, Table, stored, time, until},
+    harness::{
+        Behaviour, Entity, Gate, Hook, LONG, Receiver, Settings, Suite, Table,
+        feed::{abandoned, pulled, read, read_some},
+        stored, time, until,
+    },
 };
 
 /// The name of an entity's guest, which the event contains and the endpoint's responses repeat.

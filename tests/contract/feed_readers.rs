@@ -7,9 +7,10 @@ use futures::future::select_all;
 use serde_json::json;
 use tokio::select;
 
-use crate::{
-    feeds::{confirm, pulled, read_some, reading},
-    harness::{Entity, LONG, Suite, now, until},
+use crate::harness::{
+    Entity, LONG, Suite,
+    feed::{confirm, pulled, read_some, reading},
+    now, until,
 };
 
 /// Half the number of waits that an entity may start in a window.

@@ -9,9 +9,9 @@ use futures::future::join_all;
 use serde_json::{Value, json};
 
 use crate::{
-    harness::{Behaviour, Entity, Hook, LONG, Receiver, Suite, now, stored, time, until},
+    harness::{Behaviour, Entity, Hook, LONG, LONG_AGO, Receiver, Suite, now, stored, time, until},
     pauses::{key, paused_in},
-    sweep::{LONG_AGO, overdue},
+    sweep::overdue,
 };
 
 /// Creates a webhook for some event types.

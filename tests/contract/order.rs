@@ -9,9 +9,9 @@ use serde_json::{Value, json};
 
 use crate::{
     erasing::erase,
-    feeds::{answer, confirm, read, read_some},
     harness::{
         ApiResponse, AwsCall, Behaviour, Entity, Gate, Hook, LONG, Receiver, Settings, Suite, Table, announced,
+        feed::{answer, confirm, read, read_some},
         invalid_values, stored, until, window_start,
     },
 };

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::{
     applications::{Made, claims, made_with, of, text, token},
-    harness::{Api, ApiResponse, Application, Call, Entity, Suite, Table, time},
+    harness::{Api, ApiResponse, Application, Call, Entity, LONG_AGO, Suite, Table, time},
     panel_links::{MadeLink, link},
 };
 
@@ -62,8 +62,6 @@ async fn changed(suite: &Suite, entity: &Entity, link: &MadeLink, change: impl F
     change(&mut item);
     table.put(item).await;
 }
-
-const LONG_AGO: &str = "2026-01-01T00:00:00.000Z";
 
 #[contract_test]
 async fn a_code_opens_one_session(suite: Arc<Suite>) {

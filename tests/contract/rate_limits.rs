@@ -9,8 +9,11 @@ use tokio::time::sleep;
 
 use crate::{
     delivery_list::publish,
-    feeds::{confirm, read_some},
-    harness::{Behaviour, Entity, Hook, LONG, Moment, Receiver, Settings, Suite, Table, now, time, until},
+    harness::{
+        Behaviour, Entity, Hook, LONG, Moment, Receiver, Settings, Suite, Table,
+        feed::{confirm, read_some},
+        now, time, until,
+    },
     pauses::{key, paused_in},
 };
 

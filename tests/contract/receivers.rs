@@ -10,8 +10,8 @@ use serde_json::{Value, json};
 use tokio::time::{sleep, timeout};
 
 use crate::{
-    harness::{Behaviour, Entity, LONG, Receiver, Settings, Suite, Table, memory_kilobytes},
-    sweep::{LONG_AGO, overdue},
+    harness::{Behaviour, Entity, LONG, LONG_AGO, Receiver, Settings, Suite, Table, memory_kilobytes},
+    sweep::overdue,
 };
 
 /// How long an exchange may take, in milliseconds, minus a margin for the difference between two clock readings.

@@ -12,10 +12,10 @@ use serde_json::{Value, json};
 use crate::{
     delivery_list::{hook_for, publish},
     harness::{
-        AwsCall, Behaviour, Bundle, Call, Entity, Hook, LONG, Receiver, Settings, Suite, Table, invalid_values,
-        is_limited, now, stored, time, until, window_start,
+        AwsCall, Behaviour, Bundle, Call, Entity, Hook, LONG, LONG_AGO, Receiver, Settings, Suite, Table,
+        invalid_values, is_limited, now, stored, time, until, window_start,
     },
-    sweep::{LONG_AGO, overdue, sweep_until_delivered, swept_by_hand, until_first_sweep},
+    sweep::{overdue, sweep_until_delivered, swept_by_hand, until_first_sweep},
 };
 
 fn one_attempt() -> Settings {

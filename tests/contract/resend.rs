@@ -8,8 +8,8 @@ use futures::future::join_all;
 use serde_json::{Value, json};
 
 use crate::{
-    harness::{ApiResponse, Behaviour, Entity, Gate, Receiver, Settings, Suite, Table, now, stored, time},
-    sweep::{LONG_AGO, overdue},
+    harness::{ApiResponse, Behaviour, Entity, Gate, LONG_AGO, Receiver, Settings, Suite, Table, now, stored, time},
+    sweep::overdue,
 };
 
 async fn resend(entity: &Entity, id: &str) -> ApiResponse {

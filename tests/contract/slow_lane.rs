@@ -6,9 +6,9 @@ use contract_test::contract_test;
 use serde_json::json;
 
 use crate::{
-    harness::{Behaviour, Entity, LONG, Receiver, Settings, Suite, Table, announced, until},
+    harness::{Behaviour, Entity, LONG, LONG_AGO, Receiver, Settings, Suite, Table, announced, until},
     order::later,
-    sweep::{LONG_AGO, overdue},
+    sweep::overdue,
 };
 
 const SLOW: &str = "SlowDeliveryQueue";

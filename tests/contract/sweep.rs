@@ -8,13 +8,11 @@ use contract_test::contract_test;
 use serde_json::{Value, json};
 
 use crate::harness::{
-    AwsCall, Behaviour, Entity, Interposed, LONG, Receiver, Settings, Suite, Table, announced, invocation, now, stored,
-    time, until,
+    AwsCall, Behaviour, Entity, Interposed, LONG, LONG_AGO, Receiver, Settings, Suite, Table, announced, invocation,
+    now, stored, time, until,
 };
 
-/// The due time of the deliveries that a sweep finds first.
-pub const LONG_AGO: &str = "2026-01-01T00:00:00.000Z";
-/// A later due time, which has also passed.
+/// A due time after `LONG_AGO` that has also passed.
 const LATER: &str = "2026-01-02T00:00:00.000Z";
 /// The number of characters at the end of an identifier that differ between copies.
 const END: usize = 4;

@@ -9,8 +9,11 @@ use std::{
 };
 
 use crate::{
-    feeds::{confirm, pulled, read, read_some},
-    harness::{AwsCall, Entity, Hook, LONG, Receiver, Settings, Suite, account, until},
+    harness::{
+        AwsCall, Entity, Hook, LONG, Receiver, Settings, Suite, account,
+        feed::{confirm, pulled, read, read_some},
+        until,
+    },
     queue_chaos::{SCHEDULE, complete, publish},
 };
 use contract_test::contract_test;

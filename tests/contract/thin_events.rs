@@ -5,9 +5,10 @@ use std::sync::Arc;
 use contract_test::contract_test;
 use serde_json::{Value, json};
 
-use crate::{
-    feeds::{confirm, read_some},
-    harness::{Behaviour, Receiver, Suite, signature},
+use crate::harness::{
+    Behaviour, Receiver, Suite,
+    feed::{confirm, read_some},
+    signature,
 };
 
 const DATA: &str = r#"{"bookingIdentifier":"B-1001","guest":"Ada"}"#;

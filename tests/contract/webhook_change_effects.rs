@@ -6,9 +6,9 @@ use contract_test::contract_test;
 use serde_json::json;
 
 use crate::{
-    harness::{Behaviour, LONG, Receiver, Suite, is_signed_by, until},
+    harness::{Behaviour, LONG, LONG_AGO, Receiver, Suite, is_signed_by, until},
     order::later,
-    sweep::{LONG_AGO, overdue},
+    sweep::overdue,
     webhook_changes::all_types,
 };
 

@@ -53,7 +53,7 @@ CHOSEN = {
     "events from the bus": ["ingest"],
     "schedules": [
         "recover::failed_deliveries_alone_are_recovered_when_no_others_are_included",
-        "feeds::unread_deliveries_of_a_removed_or_disabled_webhook_are_cancelled",
+        "feeds_changes::unread_deliveries_of_a_removed_or_disabled_webhook_are_cancelled",
         "payments_refresh::the_rotated_token_is_the_one_that_is_used_next",
     ],
     "people with a browser, its redirects and its cookies": [

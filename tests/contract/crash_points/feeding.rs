@@ -4,9 +4,10 @@
 use serde_json::{Value, json};
 
 use super::stage::{Scene, Stage, writes};
-use crate::{
-    feeds::{confirm, items, pulled, read, read_some, reading},
-    harness::{Hook, LONG, Moment, until},
+use crate::harness::{
+    Hook, LONG, Moment,
+    feed::{confirm, items, pulled, read, read_some, reading},
+    until,
 };
 
 /// Tests each crash point in turn.

@@ -3,8 +3,10 @@
 
 use super::stage::{Scene, Stage, acknowledged, deliveries, writes};
 use crate::{
-    feeds::{confirm, read_some},
-    harness::{AwsCall, Behaviour, Moment},
+    harness::{
+        AwsCall, Behaviour, Moment,
+        feed::{confirm, read_some},
+    },
     order::{later, ordered, resend, until_held_by},
 };
 use serde_json::json;

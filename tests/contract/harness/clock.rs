@@ -3,6 +3,9 @@
 use jiff::Timestamp;
 use serde_json::Value;
 
+/// A time before any test begins, such as the due time of the deliveries that a sweep finds first.
+pub const LONG_AGO: &str = "2026-01-01T00:00:00.000Z";
+
 /// The current time, in seconds since 1970.
 #[expect(clippy::disallowed_methods, reason = "the bundle under test reads the same clock")]
 pub fn now() -> i64 {

@@ -13,6 +13,7 @@ mod bus;
 mod clock;
 mod contract;
 mod entity;
+pub mod feed;
 mod forge;
 pub mod geo_ip;
 mod handwritten;
@@ -45,7 +46,7 @@ pub use aws::{aws_call, aws_caller, aws_variables, delete_secret, invocation, pu
 pub use browser::{Browser, ENTER, ESCAPE, RIGHT, TAB};
 pub use bundle::{Bundle, Settings, free_port, local, project, refused_start};
 pub use bus::Bus;
-pub use clock::{now, time, window_start};
+pub use clock::{LONG_AGO, now, time, window_start};
 pub use contract::{Contract, NO_HEAD};
 pub use entity::{Entity, Hook};
 pub use fakes::{
