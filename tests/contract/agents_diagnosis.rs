@@ -7,8 +7,12 @@ use serde_json::{Value, json};
 
 use crate::{
     agents_tools::{of, text},
-    harness::{Agent, Behaviour, Hook, LONG, Receiver, Suite, feed::pulled, until},
-    order::{later, ordered, until_held_by},
+    harness::{
+        Agent, Behaviour, Hook, LONG, Receiver, Suite,
+        feed::pulled,
+        order::{later, ordered, until_held_by},
+        until,
+    },
     pauses::{is_put_off, paused_in},
 };
 

@@ -10,8 +10,8 @@ use crate::{
     harness::{
         Agent, Behaviour, Receiver, Suite,
         feed::{answer, pulled, read_some},
+        order::later,
     },
-    order::later,
 };
 
 /// An instruction that a model might follow if it were not marked as untrusted.

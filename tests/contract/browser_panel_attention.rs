@@ -5,9 +5,11 @@ use std::sync::Arc;
 use contract_test::contract_test;
 use serde_json::{Value, json};
 
-use crate::{
-    harness::{Behaviour, Browser, Entity, LONG, Receiver, Suite, feed::pulled, until},
+use crate::harness::{
+    Behaviour, Browser, Entity, LONG, Receiver, Suite,
+    feed::pulled,
     order::{later, ordered},
+    until,
 };
 
 const CALM: &str = "No webhook needs attention, and no delivery failed in the last 24 hours";

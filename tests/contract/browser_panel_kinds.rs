@@ -6,11 +6,9 @@ use std::{collections::BTreeMap, sync::Arc};
 use contract_test::contract_test;
 use serde_json::{Value, json};
 
-use crate::{
-    harness::{
-        Behaviour, Browser, Entity, Receiver, Suite,
-        feed::{confirm, read_some},
-    },
+use crate::harness::{
+    Behaviour, Browser, Entity, Receiver, Suite,
+    feed::{confirm, read_some},
     order::later,
 };
 

@@ -6,8 +6,11 @@ use contract_test::contract_test;
 use serde_json::{Value, json};
 
 use crate::{
-    harness::{Behaviour, Browser, Entity, LONG, Receiver, Suite, until},
-    order::{about, later, ordered},
+    harness::{
+        Behaviour, Browser, Entity, LONG, Receiver, Suite,
+        order::{about, later, ordered},
+        until,
+    },
     pauses::{is_put_off, paused_in},
 };
 

@@ -14,9 +14,8 @@ use serde_json::{Value, json};
 use crate::{
     harness::{
         AwsCall, Behaviour, Bus, Entity, Gate, Hook, LONG, LONG_AGO, Moment, Receiver, Settings, Suite, Table, now,
-        until,
+        order, until,
     },
-    order,
     sweep::overdue,
 };
 

@@ -9,8 +9,11 @@ use serde_json::{Value, json};
 
 use crate::{
     delivery_list::publish,
-    harness::{Behaviour, Entity, Gate, Hook, Receiver, Suite, now, time},
-    order::{about, ordered},
+    harness::{
+        Behaviour, Entity, Gate, Hook, Receiver, Suite, now,
+        order::{about, ordered},
+        time,
+    },
 };
 
 async fn pause(entity: &Entity, hook: &Hook, request: Value) -> Value {

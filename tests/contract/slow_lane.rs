@@ -6,8 +6,7 @@ use contract_test::contract_test;
 use serde_json::json;
 
 use crate::{
-    harness::{Behaviour, Entity, LONG, LONG_AGO, Receiver, Settings, Suite, Table, announced, until},
-    order::later,
+    harness::{Behaviour, Entity, LONG, LONG_AGO, Receiver, Settings, Suite, Table, announced, order::later, until},
     sweep::overdue,
 };
 

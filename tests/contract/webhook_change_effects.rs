@@ -6,8 +6,7 @@ use contract_test::contract_test;
 use serde_json::json;
 
 use crate::{
-    harness::{Behaviour, LONG, LONG_AGO, Receiver, Suite, is_signed_by, until},
-    order::later,
+    harness::{Behaviour, LONG, LONG_AGO, Receiver, Suite, is_signed_by, order::later, until},
     sweep::overdue,
     webhook_changes::all_types,
 };

@@ -2,11 +2,9 @@
 //! previous one, and none waits forever.
 
 use super::stage::{Scene, Stage, acknowledged, deliveries, writes};
-use crate::{
-    harness::{
-        AwsCall, Behaviour, Moment,
-        feed::{confirm, read_some},
-    },
+use crate::harness::{
+    AwsCall, Behaviour, Moment,
+    feed::{confirm, read_some},
     order::{later, ordered, resend, until_held_by},
 };
 use serde_json::json;

@@ -21,6 +21,7 @@ mod hooks;
 mod limits;
 mod linked;
 mod members;
+pub mod order;
 mod panel;
 mod person;
 mod processes;
