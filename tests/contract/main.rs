@@ -129,6 +129,8 @@ mod rate_limits;
 mod receivers;
 mod receivers_broken;
 mod recover;
+mod recover_jobs;
+mod recover_refusals;
 mod release_data;
 mod replays;
 mod resend;

@@ -30,7 +30,7 @@ const ELSEWHERE: [(&str, &str, &str); 11] = [
     ("too-many-credentials", "applications.rs", "new_credentials_are_limited_per_hour_and_removals_are_not"),
     ("too-many-events", "publishing_share.rs", "an_entity_above_its_share_is_refused_and_others_are_not"),
     ("webhook-limit", "webhooks.rs", "an_entity_has_at_most_two_hundred_webhooks"),
-    ("too-many-requests", "recover.rs", "requests_for_attempts_are_limited_for_each_entity_and_minute"),
+    ("too-many-requests", "recover_refusals.rs", "requests_for_attempts_are_limited_for_each_entity_and_minute"),
     ("attempt-limit", "resend.rs", "a_delivery_with_a_hundred_attempts_is_not_sent_again"),
     ("too-many-panel-links", "panel_links.rs", "an_entity_may_make_sixty_links_in_an_hour"),
     ("secret-not-repeated", "idempotency/records.rs", "secret-not-repeated"),

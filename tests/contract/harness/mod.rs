@@ -27,6 +27,7 @@ mod person;
 mod processes;
 mod promises;
 mod providers;
+pub mod recovery;
 pub mod rights;
 mod run;
 mod sandbox;

@@ -57,7 +57,7 @@ pub enum When {
 inventory::collect!(Test);
 
 /// The modules with slow tests, which start first.
-const SLOW: [&str; 15] = [
+const SLOW: [&str; 16] = [
     "crash_points",
     "crash",
     "table_chaos",
@@ -68,6 +68,7 @@ const SLOW: [&str; 15] = [
     "key_rotation",
     "geo_ip_providers",
     "geo_ip_crash",
+    "recover_jobs",
     "recover",
     "webhook_removal",
     "agents_conformance",
