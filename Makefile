@@ -112,7 +112,7 @@ browser-test: tools ## Runs only the tests that need chromium (on Debian: apt in
 
 receiver-test: tools ## Runs the receivers of the docs in Java, Ruby and C# (on Debian: apt install default-jdk-headless ruby ruby-webrick mono-mcs)
 	$(BUILD)
-	cargo test --workspace --test contract -- --ignored documented_receivers::
+	cargo test --workspace --test contract -- --ignored documented_receivers
 
 panel-pictures: tools ## Renders the pictures of docs/panel.md again (on Debian: apt install chromium chromium-driver pngquant)
 	$(BUILD)

@@ -56,6 +56,8 @@ mod delivery_pages;
 mod demo_provider;
 mod dispatching;
 mod documented_receivers;
+mod documented_receivers_parts;
+mod documented_receivers_public_keys;
 mod erasing;
 mod error_examples;
 mod event_filters;
