@@ -180,3 +180,7 @@ impl Database {
         Ok(found.decode()?.map(|value| Found { network, value }))
     }
 }
+
+#[cfg(test)]
+#[path = "reader_tests.rs"]
+mod tests;

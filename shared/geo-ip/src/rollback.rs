@@ -110,3 +110,7 @@ pub async fn unblock(
         Swap::Lost => Err(UnblockError::Lost(edition.clone())),
     }
 }
+
+#[cfg(test)]
+#[path = "rollback_tests.rs"]
+mod tests;

@@ -329,5 +329,14 @@ fn size(bytes: u64) -> String {
 }
 
 #[cfg(test)]
+#[path = "update_faults_tests.rs"]
+mod faults_tests;
+#[cfg(test)]
+#[path = "update_races_tests.rs"]
+mod races_tests;
+#[cfg(test)]
+#[path = "update_sources_tests.rs"]
+mod sources_tests;
+#[cfg(test)]
 #[path = "update_tests.rs"]
 mod tests;

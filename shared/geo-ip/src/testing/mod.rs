@@ -1,8 +1,10 @@
-//! Test support: a builder of databases, and a server that misbehaves on request.
+//! Test support: a builder of databases, a server that misbehaves on request, and a provider and store for updates.
 
 mod database;
 #[cfg(test)]
 mod server;
+#[cfg(test)]
+pub(super) mod world;
 
 pub use database::DatabaseBuilder;
 #[cfg(test)]
