@@ -14,7 +14,7 @@ use tokio::{
 use crate::harness::{
     Application, Entity, Hook, LONG, Settings, Suite,
     feed::{answer, confirm, id, pulled, read, read_some, reading},
-    is_limited, now, until,
+    is_limited, until,
 };
 
 /// A waiting request occupies an invocation, and all of an account's functions share invocations.
@@ -22,13 +22,8 @@ use crate::harness::{
 async fn an_entity_that_has_begun_its_waits_is_refused_before_it_waits(suite: Arc<Suite>) {
     let (entity, other) = (suite.entity().await, suite.entity().await);
     let (hook, of_other) = (pulled(&entity).await, pulled(&other).await);
-    // Make it look as if the entity had started all its waits, in every window of this test.
-    let begun = now() - now() % 10;
-    let used_up = (0..120).map(|window| {
-        let (pk, sk) = (format!("ALLOWANCE#feed-waits#{}", entity.id), format!("{:010}", begun + window * 10));
-        json!({ "pk": { "S": pk }, "sk": { "S": sk }, "count": { "N": "200" }, "expiresAt": { "N": "4000000000" } })
-    });
-    suite.table().put_all(used_up).await;
+    // As if the entity had started all its waits.
+    suite.table().count_as_used(&format!("feed-waits#{}", entity.id), 10, 200).await;
     // On a busy machine, one response may take long, but a request that waits first always takes long.
     until("a request is refused before it waits", LONG, async || {
         let asked = Instant::now();

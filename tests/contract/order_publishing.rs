@@ -5,7 +5,6 @@ use std::{sync::Arc, time::Duration};
 
 use contract_test::contract_test;
 use futures::future::join_all;
-use serde_json::json;
 
 use crate::harness::{
     AwsCall, Behaviour, Entity, LONG, Receiver, Settings, Suite, Table,
@@ -13,7 +12,7 @@ use crate::harness::{
         about, delivered, deliveries, deliveries_about, event, later, ordered, ordered_feed, poisoned, resend,
         until_held_by,
     },
-    until, window_start,
+    until,
 };
 
 #[contract_test]
@@ -75,13 +74,7 @@ async fn publications_of_a_hot_subject_that_must_not_wait_are_refused_soon(suite
         call.operation == "TransactWriteItems" && (call.mentions("LINE#hot-1") || call.mentions("LINE#other-1"))
     };
     setup.table.refuse(usize::MAX, "TransactionConflictException", moves_a_line);
-    // Use up the allowance for ten minutes, in ten-second windows.
-    let begun = window_start(10);
-    let used_up = (0..60).map(|window| {
-        let sk = format!("{:010}", begun + window * 10);
-        json!({ "pk": { "S": "ALLOWANCE#line-waits#hot-1" }, "sk": { "S": sk }, "count": { "N": "200" } })
-    });
-    Table::of(&setup.api.env).put_all(used_up).await;
+    Table::of(&setup.api.env).count_as_used("line-waits#hot-1", 10, 200).await;
     // A publish request's calls: `true` if it asks to wait, `false` if it tries to move the line.
     let calls_of = async |entity: &Entity| {
         let line = format!("LINE#{}", entity.id);
