@@ -4,7 +4,7 @@ use std::{fmt::Write as _, io, mem, path::PathBuf, process::ExitCode, time::Dura
 
 use serde::Deserialize;
 
-use crate::output::{visible, visible_line};
+use crate::output::{to_stderr, visible, visible_line};
 
 /// The next step without a valid login.
 const LOG_IN: &str = "run `waypost login` with your application's client id and secret";
@@ -190,7 +190,7 @@ impl Failure {
         if matches!(&self, Self::Output(error) if error.kind() == io::ErrorKind::BrokenPipe) {
             return ExitCode::SUCCESS;
         }
-        eprint!("{}", self.message());
+        to_stderr(self.message());
         ExitCode::from(self.code())
     }
 

@@ -47,8 +47,13 @@ impl Output {
 
 /// Writes a notice for the user to standard error.
 pub fn remark(text: impl Display) {
-    // A closed standard error must not end the program.
-    drop(writeln!(anstream::stderr(), "{text}"));
+    to_stderr(format_args!("{text}\n"));
+}
+
+/// Writes text to standard error, without a line break.
+pub fn to_stderr(text: impl Display) {
+    // A closed or full standard error must not end the program.
+    drop(write!(anstream::stderr(), "{text}"));
 }
 
 /// Third-party text for a terminal, without control characters, which could move the cursor or change the text's

@@ -5,7 +5,7 @@ use std::io::{self, IsTerminal};
 #[cfg(unix)]
 use tokio::signal::unix::{SignalKind, signal};
 
-use crate::failure::Failure;
+use crate::{failure::Failure, output::to_stderr};
 
 /// Whether there is a person who can answer.
 pub fn can_ask() -> bool {
@@ -14,7 +14,7 @@ pub fn can_ask() -> bool {
 
 /// Asks for a value.
 pub fn ask(question: &str) -> Result<String, Failure> {
-    eprint!("{question}: ");
+    to_stderr(format_args!("{question}: "));
     given(&line()?, question)
 }
 
@@ -37,7 +37,7 @@ pub fn confirm(question: &str) -> Result<(), Failure> {
             "the program cannot ask for confirmation because standard input is not a terminal: add --yes".to_owned(),
         ));
     }
-    eprint!("{question} [y/N] ");
+    to_stderr(format_args!("{question} [y/N] "));
     match line()?.trim().to_lowercase().as_str() {
         "y" | "yes" => Ok(()),
         _ => Err(Failure::Usage("not confirmed: nothing was changed".to_owned())),

@@ -217,6 +217,15 @@ async fn every_end_has_its_exit_code_and_says_what_to_do() {
     assert!(said.contains("cannot be reached") && said.contains("check your network"), "{said}");
 }
 
+#[test]
+fn a_closed_standard_error_changes_no_exit_code() {
+    let person = Person::new();
+    let (reader, writer) = std::io::pipe().expect("a pipe");
+    drop(reader);
+    let mut command = person.command(&["token"]);
+    assert_eq!(command.stderr(writer).status().expect("it runs").code(), Some(4), "there is no login");
+}
+
 #[tokio::test]
 async fn a_refused_token_is_renewed_once() {
     let fake = Fake::start().await;
