@@ -168,21 +168,22 @@ fn read(path: &Path) -> Result<Option<StoredLogin>, Failure> {
 
 /// Writes a new file, readable only by this user from the moment it is created, and then replaces the old one.
 fn write(path: &Path, login: &StoredLogin) -> Result<(), Failure> {
-    let written = || {
+    // A random name, since another process may store a login at the same time.
+    let new = path.with_extension(format!("{}.new", machine::random_text()?));
+    let written = || -> std::io::Result<()> {
         let folder = path.parent().ok_or(ErrorKind::NotFound)?;
         private_folder().recursive(true).create(folder)?;
         restrict(folder)?;
-        let new = path.with_extension("new");
-        match fs::remove_file(&new) {
-            Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
-            _ => {}
-        }
         let mut file = private_file(&new)?;
         file.write_all(&serde_json::to_vec_pretty(login)?)?;
         file.sync_all()?;
         fs::rename(&new, path)
     };
-    written().map_err(|source| Failure::File { path: path.to_owned(), source })
+    written().map_err(|source| {
+        // The secret must not stay in a file that `logout` does not remove.
+        drop(fs::remove_file(&new));
+        Failure::File { path: path.to_owned(), source }
+    })
 }
 
 #[cfg(unix)]
@@ -344,5 +345,32 @@ mod tests {
             assert_eq!((mode(&path), mode(path.parent().expect("a folder"))), (0o600, 0o700));
         }
         assert!(read(&path).expect("it can be read") == Some(stored()));
+    }
+
+    fn names_in(folder: &Path) -> Vec<String> {
+        let entries = fs::read_dir(folder).expect("a folder");
+        entries.map(|entry| entry.expect("an entry").file_name().to_string_lossy().into_owned()).collect()
+    }
+
+    #[test]
+    fn simultaneous_logins_to_one_profile_all_succeed() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("login.json");
+        std::thread::scope(|scope| {
+            for _ in 0..8 {
+                scope.spawn(|| (0..20).for_each(|_| write(&path, &stored()).expect("it can be written")));
+            }
+        });
+        assert!(read(&path).expect("it can be read") == Some(stored()));
+        assert_eq!(names_in(folder.path()), ["login.json"]);
+    }
+
+    #[test]
+    fn a_login_that_cannot_be_stored_leaves_no_file_behind() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("login.json");
+        fs::create_dir(&path).expect("it can be made");
+        assert!(matches!(write(&path, &stored()), Err(Failure::File { .. })));
+        assert_eq!(names_in(folder.path()), ["login.json"]);
     }
 }

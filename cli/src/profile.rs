@@ -122,7 +122,7 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         assert!(stored_in(folder.path()).is_empty());
         fs::create_dir(profiles(folder.path())).expect("it can be made");
-        for file in ["login.json", "profiles/staging.json", "profiles/live.json", "profiles/live.new"] {
+        for file in ["login.json", "profiles/staging.json", "profiles/live.json", "profiles/live.0f.new"] {
             fs::write(folder.path().join(file), "{}").expect("it can be written");
         }
         assert_eq!(stored_in(folder.path()), ["default", "live", "staging"]);
