@@ -160,7 +160,10 @@ fn with_scheme(given: &str) -> String {
 
 fn read(path: &Path) -> Result<Option<StoredLogin>, Failure> {
     match fs::read_to_string(path) {
-        Ok(text) => serde_json::from_str(&text).map(Some).map_err(|_| Failure::DamagedLogin(path.to_owned())),
+        Ok(text) => {
+            let login = serde_json::from_str(machine::without_byte_order_mark(&text));
+            login.map(Some).map_err(|_| Failure::DamagedLogin(path.to_owned()))
+        }
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
         Err(source) => Err(Failure::File { path: path.to_owned(), source }),
     }

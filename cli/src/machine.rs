@@ -22,6 +22,11 @@ pub fn variable(name: &str) -> Option<String> {
     std::env::var(name).ok().filter(|value| !value.is_empty())
 }
 
+/// Text from a file or standard input, without the byte order mark that some editors and shells put at its beginning.
+pub fn without_byte_order_mark(text: &str) -> &str {
+    text.strip_prefix('\u{feff}').unwrap_or(text)
+}
+
 /// The wall clock.
 pub fn now() -> Timestamp {
     #[expect(clippy::disallowed_methods, reason = "this is the one place of this program that reads the clock")]

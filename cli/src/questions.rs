@@ -5,7 +5,7 @@ use std::io::{self, IsTerminal};
 #[cfg(unix)]
 use tokio::signal::unix::{SignalKind, signal};
 
-use crate::{failure::Failure, output::to_stderr};
+use crate::{failure::Failure, machine::without_byte_order_mark, output::to_stderr};
 
 /// Whether there is a person who can answer.
 pub fn can_ask() -> bool {
@@ -48,7 +48,7 @@ pub fn confirm(question: &str) -> Result<(), Failure> {
 pub fn line() -> Result<String, Failure> {
     let mut line = String::new();
     io::stdin().read_line(&mut line).map_err(unreadable)?;
-    Ok(line)
+    Ok(without_byte_order_mark(&line).to_owned())
 }
 
 /// An answer without white space around it; an empty one is a failure.

@@ -7,7 +7,7 @@ use std::{
     path::PathBuf,
 };
 
-use crate::failure::Failure;
+use crate::{failure::Failure, machine::without_byte_order_mark};
 
 /// Where an argument's content comes from.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -18,6 +18,7 @@ pub enum Input {
 }
 
 impl Input {
+    /// The exact content.
     pub fn bytes(&self) -> Result<Vec<u8>, Failure> {
         let content = match self {
             Self::File(path) => fs::read(path),
@@ -29,8 +30,10 @@ impl Input {
         content.map_err(|error| Failure::Usage(format!("{self} cannot be read: {error}")))
     }
 
+    /// The content as text, without a byte order mark.
     pub fn text(&self) -> Result<String, Failure> {
-        String::from_utf8(self.bytes()?).map_err(|_| Failure::Usage(format!("{self} is not text")))
+        let text = String::from_utf8(self.bytes()?).map_err(|_| Failure::Usage(format!("{self} is not text")))?;
+        Ok(without_byte_order_mark(&text).to_owned())
     }
 }
 
@@ -72,6 +75,16 @@ mod tests {
         let missing = Input::from(OsString::from("nothing")).bytes().expect_err("there is none").to_string();
         assert!(missing.starts_with("nothing cannot be read: "), "{missing}");
         assert_eq!(Input::from(OsString::from("-")), Input::Stdin);
+    }
+
+    #[test]
+    fn text_has_no_byte_order_mark_but_bytes_stay_exact() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("content");
+        fs::write(&path, b"\xef\xbb\xbfa").expect("it can be written");
+        let input = Input::from(path.into_os_string());
+        assert_eq!(input.text().expect("it is text"), "a");
+        assert_eq!(input.bytes().expect("it exists"), b"\xef\xbb\xbfa");
     }
 
     #[test]

@@ -140,6 +140,16 @@ async fn a_login_is_checked_and_kept_for_this_user_alone() {
 }
 
 #[tokio::test]
+async fn a_secret_from_standard_input_has_no_byte_order_mark() {
+    let fake = Fake::start().await;
+    let person = Person::new();
+    let arguments =
+        ["login", "--address", &fake.address, "--entity", "hotel", "--client-id", "app", "--client-secret-stdin"];
+    person.run_with(&arguments, "\u{feff}s3cret\r\n").await.done();
+    assert!(fake.received("/issuer/oauth2/token")[0].body.ends_with("client_secret=s3cret"));
+}
+
+#[tokio::test]
 async fn a_refused_login_is_not_kept() {
     let fake = Fake::start().await;
     fake.on("/issuer/oauth2/token", problem(401, "invalid-client", "The client could not be authenticated."));
