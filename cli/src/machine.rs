@@ -16,10 +16,20 @@ use crate::failure::Failure;
 /// The width of a terminal that does not report its own.
 const USUAL_COLUMNS: usize = 80;
 
-/// The value of an environment variable that is set and not empty.
+/// The value of an environment variable, without white space around it, such as the carriage return of a file with
+/// Windows line ends. `None` if nothing else is in it.
 pub fn variable(name: &str) -> Option<String> {
+    exact_variable(name).map(|value| value.trim().to_owned()).filter(|value| !value.is_empty())
+}
+
+fn exact_variable(name: &str) -> Option<String> {
     #[expect(clippy::disallowed_methods, reason = "this is the one place of this program that reads the environment")]
-    std::env::var(name).ok().filter(|value| !value.is_empty())
+    std::env::var(name).ok()
+}
+
+/// The folder that an environment variable names. Its name may end with white space.
+fn folder_variable(name: &str) -> Option<PathBuf> {
+    exact_variable(name).filter(|path| !path.is_empty()).map(PathBuf::from)
 }
 
 /// Text from a file or standard input, without the byte order mark that some editors and shells put at its beginning.
@@ -41,14 +51,14 @@ pub async fn pause(duration: Duration) {
 /// The system's folder for a user's configuration.
 pub fn configuration_folder() -> Option<PathBuf> {
     if cfg!(windows) {
-        return variable("APPDATA").map(PathBuf::from);
+        return folder_variable("APPDATA");
     }
-    let home = || variable("HOME").map(PathBuf::from);
+    let home = || folder_variable("HOME");
     if cfg!(target_os = "macos") {
         return home().map(|home| home.join("Library/Application Support"));
     }
     // The XDG specification says to ignore a relative path.
-    let xdg = variable("XDG_CONFIG_HOME").map(PathBuf::from).filter(|path| path.is_absolute());
+    let xdg = folder_variable("XDG_CONFIG_HOME").filter(|path| path.is_absolute());
     xdg.or_else(|| home().map(|home| home.join(".config")))
 }
 

@@ -178,6 +178,24 @@ async fn the_environment_replaces_a_login() {
 }
 
 #[tokio::test]
+async fn white_space_around_a_variable_is_not_sent() {
+    let fake = Fake::start().await;
+    let person = Person::new();
+    for arguments in [&["token"][..], &["login"], &["token", "--profile", "default"]] {
+        let mut command = person.command(arguments);
+        command.env("WAYPOST_ADDRESS", format!("{}\r", fake.address)).env("WAYPOST_ENTITY", "hotel\r\n");
+        command.env("WAYPOST_CLIENT_ID", " app").env("WAYPOST_CLIENT_SECRET", "s3cret\r");
+        // A variable with nothing else is not set.
+        command.env("WAYPOST_ISSUER", "\r").env("WAYPOST_PROFILE", "default\r");
+        Person::ended(command.spawn().expect("it is built")).await.done();
+    }
+    for asked in fake.received("/issuer/oauth2/token") {
+        assert!(asked.body.ends_with("client_id=app&client_secret=s3cret"), "{asked:?}");
+    }
+    assert_eq!(fake.received(&format!("{ME}/webhook/event/list")).len(), 1);
+}
+
+#[tokio::test]
 async fn every_end_has_its_exit_code_and_says_what_to_do() {
     let fake = Fake::start().await;
     let person = Person::new();
