@@ -12,7 +12,7 @@ use hyper_util::{
             Client as Pool,
             connect::{HttpConnector, proxy::Tunnel},
         },
-        proxy::matcher::Matcher,
+        proxy::matcher::{Intercept, Matcher},
     },
     rt::TokioExecutor,
 };
@@ -20,8 +20,10 @@ use rustls::{ClientConfig, RootCertStore, crypto::aws_lc_rs};
 use tokio::time::timeout;
 use url::{Host, Url};
 
-use crate::failure::Failure;
+use crate::{failure::Failure, machine};
 
+/// The variables that name the proxy; the first one that is set counts. All addresses beyond this machine have TLS.
+const PROXY_VARIABLES: [&str; 4] = ["HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy"];
 /// The maximum size of a response, in bytes. A page of the feed has at most 100 bodies of 256 KiB.
 const LARGEST: usize = 64 * 1024 * 1024;
 const CONNECT_WITHIN: Duration = Duration::from_secs(10);
@@ -46,7 +48,7 @@ pub struct Answer {
 /// A pool of connections.
 pub enum Client {
     Direct(Pool<HttpsConnector<HttpConnector>, Full<Bytes>>),
-    /// A pool that connects through the proxy named by HTTPS_PROXY or HTTP_PROXY.
+    /// A pool that connects through the environment's proxy.
     Proxied(Pool<HttpsConnector<Tunnel<HttpConnector>>, Full<Bytes>>),
 }
 
@@ -68,7 +70,7 @@ impl Client {
         connector.enforce_http(false);
         connector.set_connect_timeout(Some(CONNECT_WITHIN));
         let uri: Uri = url.as_str().parse().map_err(|_| Failure::Usage(format!("`{url}` is not an address")))?;
-        let proxy = (!is_on_this_machine(url)).then(|| Matcher::from_env().intercept(&uri)).flatten();
+        let proxy = if is_on_this_machine(url) { None } else { proxy_for(&uri, machine::variable)? };
         let Some(proxy) = proxy else {
             return Ok(Self::Direct(Pool::builder(TokioExecutor::new()).build(tls.wrap_connector(connector))));
         };
@@ -108,6 +110,34 @@ impl Client {
         };
         answered.map_err(|error| chain(&error))
     }
+}
+
+/// The proxy for an address; `None` if no variable names one, or `NO_PROXY` excludes the address. An unusable proxy is
+/// an error: otherwise, the request would bypass it, or send its password without TLS.
+fn proxy_for(uri: &Uri, variable: impl Fn(&str) -> Option<String>) -> Result<Option<Intercept>, Failure> {
+    let named = PROXY_VARIABLES.into_iter().find_map(|name| Some((name, variable(name)?)));
+    let Some((name, address)) = named else { return Ok(None) };
+    let excluded = variable("NO_PROXY").or_else(|| variable("no_proxy")).unwrap_or_default();
+    let matching = |address: &str| Matcher::builder().all(address).no(excluded.as_str()).build().intercept(uri);
+    if matching("http://proxy.example").is_none() {
+        return Ok(None);
+    }
+    match matching(&address) {
+        Some(proxy) if proxy.uri().scheme_str() == Some("http") => Ok(Some(proxy)),
+        _ => Err(unusable_proxy(name, &address)),
+    }
+}
+
+/// The failure for a proxy that cannot be used. It does not show the address, which may contain a password.
+fn unusable_proxy(variable: &str, address: &str) -> Failure {
+    let is_plain = |letter: char| letter.is_ascii_alphanumeric() || ['+', '-', '.'].contains(&letter);
+    let scheme = address.split_once("://").map(|(scheme, _)| scheme).filter(|scheme| scheme.chars().all(is_plain));
+    Failure::Usage(match scheme {
+        Some(scheme) if !scheme.eq_ignore_ascii_case("http") => {
+            format!("{variable} names a proxy with {scheme}://, but only http:// proxies are supported")
+        }
+        _ => format!("{variable} is not the address of a proxy: write it as http://proxy.example.com:3128"),
+    })
 }
 
 fn late(within: Duration) -> String {
@@ -157,6 +187,43 @@ mod tests {
         }
         for url in ["http://localhost.example", "http://10.0.0.1", "https://api.waypost.example"] {
             assert!(!here(url), "{url}");
+        }
+    }
+
+    /// The proxy for an address of the service, with these variables.
+    fn proxy(variables: &[(&str, &str)]) -> Result<Option<String>, String> {
+        let value = |name: &str| {
+            let set = variables.iter().find(|(variable, _)| *variable == name);
+            set.map(|(_, value)| (*value).to_owned())
+        };
+        let proxy = proxy_for(&Uri::from_static("https://api.waypost.example/"), value);
+        proxy.map(|proxy| proxy.map(|proxy| proxy.uri().to_string())).map_err(|failure| failure.to_string())
+    }
+
+    #[test]
+    fn a_proxy_is_named_by_the_first_variable_that_is_set() {
+        let found = |address: &str| -> Result<_, String> { Ok(Some(address.to_owned())) };
+        assert_eq!(proxy(&[]), Ok(None));
+        assert_eq!(proxy(&[("ALL_PROXY", "http://all:1")]), found("http://all:1/"));
+        let both = [("ALL_PROXY", "socks5://all:1"), ("https_proxy", "user:pass@secure:2")];
+        assert_eq!(proxy(&both), found("http://secure:2/"));
+        let excluded = [("HTTPS_PROXY", "socks5://secure:2"), ("NO_PROXY", "waypost.example")];
+        assert_eq!(proxy(&excluded), Ok(None));
+    }
+
+    #[test]
+    fn a_proxy_that_cannot_be_used_is_refused_without_its_password() {
+        for (variable, address, scheme) in [
+            ("ALL_PROXY", "socks5://user:s3cret@proxy:1080", "socks5"),
+            ("HTTPS_PROXY", "https://user:s3cret@proxy:443", "https"),
+            ("https_proxy", "quic://user:s3cret@proxy:443", "quic"),
+        ] {
+            let expected = format!("{variable} names a proxy with {scheme}://, but only http:// proxies are supported");
+            assert_eq!(proxy(&[(variable, address)]), Err(expected));
+        }
+        for wrong in ["http://user:s3cret@pro xy", "user:s3cret://@proxy", "http://"] {
+            let refused = proxy(&[("HTTPS_PROXY", wrong)]).expect_err("no address");
+            assert!(refused.starts_with("HTTPS_PROXY is not the address of a proxy"), "{refused}");
         }
     }
 
