@@ -4,7 +4,7 @@ use std::{fmt::Write as _, io, mem, path::PathBuf, process::ExitCode, time::Dura
 
 use serde::Deserialize;
 
-use crate::output::{to_stderr, visible, visible_line};
+use crate::output::{Output, to_stderr, visible, visible_line};
 
 /// The next step without a valid login.
 const LOG_IN: &str = "run `waypost login` with your application's client id and secret";
@@ -70,6 +70,9 @@ pub struct Problem {
     /// The webhook in the request's path.
     #[serde(skip)]
     webhook: Option<String>,
+    /// The service's JSON, in one line.
+    #[serde(skip)]
+    pub json: String,
 }
 
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
@@ -184,17 +187,25 @@ fn listed(profiles: &[String]) -> String {
 }
 
 impl Failure {
-    /// Writes the reason and the next step to standard error, and returns the exit code.
-    pub fn report(self) -> ExitCode {
+    /// Writes the failure to standard error, and returns the exit code.
+    pub fn report(self, output: Output) -> ExitCode {
         // A reader such as `head` has closed the pipe.
         if matches!(&self, Self::Output(error) if error.kind() == io::ErrorKind::BrokenPipe) {
             return ExitCode::SUCCESS;
         }
-        to_stderr(self.message());
+        to_stderr(self.reported(output));
         ExitCode::from(self.code())
     }
 
-    /// The lines for standard error.
+    /// The lines for standard error. Programs get the service's Problem, if there is one.
+    fn reported(&self, output: Output) -> String {
+        match self {
+            Self::Refused(problem) if output.json => format!("{}\n", problem.json),
+            _ => self.message(),
+        }
+    }
+
+    /// The lines for people: the reason and the next step.
     fn message(&self) -> String {
         let mut message = match self {
             Self::Refused(problem) if problem.properties.violations.len() > 1 => problem.properties.listed(),
@@ -342,6 +353,18 @@ mod tests {
         ] {
             assert_eq!(failure.code(), code, "{failure:?}");
         }
+    }
+
+    #[test]
+    fn a_program_gets_the_problem_and_people_get_sentences() {
+        let (json, text) = (Output { json: true }, Output { json: false });
+        let mut failure = refused(404, "webhook-not-found");
+        if let Failure::Refused(problem) = &mut failure {
+            problem.json = r#"{"kind":"webhook-not-found"}"#.to_owned();
+        }
+        assert_eq!(failure.reported(json), "{\"kind\":\"webhook-not-found\"}\n");
+        assert_eq!(failure.reported(text), failure.message());
+        assert_eq!(Failure::Interrupted.reported(json), "error: interrupted\n");
     }
 
     #[test]

@@ -20,21 +20,21 @@ use self::{
     arguments::{Arguments, Command},
     failure::Failure,
     output::Output,
-    profile::Profile,
+    profile::{Profile, ProfileName},
     service::Service,
 };
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> ExitCode {
-    let arguments = Arguments::parse();
-    match run(arguments).await {
+    let Arguments { json, profile, command } = Arguments::parse();
+    let output = Output { json };
+    match run(output, profile, command).await {
         Ok(()) => ExitCode::SUCCESS,
-        Err(failure) => failure.report(),
+        Err(failure) => failure.report(output),
     }
 }
 
-async fn run(Arguments { json, profile, command }: Arguments) -> Result<(), Failure> {
-    let output = Output { json };
+async fn run(output: Output, profile: Option<ProfileName>, command: Command) -> Result<(), Failure> {
     let profile = Profile::chosen(profile)?;
     let service = async || Service::of_profile(&profile).await;
     match command {

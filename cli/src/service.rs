@@ -15,7 +15,7 @@ use crate::{
     http_client::{Answer, Client, Outgoing},
     login::{StoredLogin, checked_address},
     machine,
-    output::remark,
+    output::{compact_json, remark},
     profile::Profile,
 };
 
@@ -273,6 +273,7 @@ fn refusal(url: &Url, answer: &Answer, text: &str) -> Failure {
     };
     let seconds = answer.headers.get(header::RETRY_AFTER).and_then(|value| value.to_str().ok());
     problem.retry_after = seconds.and_then(|seconds| seconds.parse().ok());
+    problem.json = compact_json(text);
     Failure::Refused(problem)
 }
 

@@ -68,7 +68,9 @@ impl Cli {
             let ended = timeout(LONG, self.command(arguments).output()).await.expect("it ends").expect("it can be run");
             let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
             let ended = Ended { code: ended.status.code(), out: text(&ended.stdout), err: text(&ended.stderr) };
-            if !ended.err.contains("try again; if it still fails") || began.elapsed() > LONG {
+            let is_unavailable =
+                ["try again; if it still fails", r#""status":503"#].iter().any(|said| ended.err.contains(*said));
+            if !is_unavailable || began.elapsed() > LONG {
                 return ended;
             }
         }

@@ -404,6 +404,19 @@ async fn a_filter_is_sent_as_it_was_given() {
 }
 
 #[tokio::test]
+async fn a_refusal_is_a_problem_in_one_line_for_programs() {
+    let fake = Fake::start().await;
+    let person = Person::new();
+    person.log_in(&fake).await.done();
+    let refused = problem(403, "insufficient-scope", "The token lacks a scope.");
+    fake.on(&format!("{ME}/webhook/delivery/dlv_1/resend"), refused.clone());
+    let said = person.run(&["resend", "dlv_1", "--json"]).await.failed(4);
+    assert_eq!((said.lines().count(), serde_json::from_str::<Value>(&said).expect("JSON")), (1, refused.1));
+    let said = person.run(&["show", "B-1", "--json"]).await.failed(2);
+    assert!(said.contains("error: "), "the service was not asked: {said}");
+}
+
+#[tokio::test]
 async fn a_limit_of_the_service_is_waited_for() {
     let fake = Fake::start().await;
     let person = Person::new();
