@@ -53,6 +53,7 @@ pub struct TokenAnswer {
 }
 
 /// A request below the managing entity's path.
+#[derive(Clone)]
 pub struct Call<'a> {
     pub method: Method,
     /// The path segments after the managing entity.

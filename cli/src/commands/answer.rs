@@ -16,9 +16,18 @@ pub async fn print_answer<T: DeserializeOwned>(
     output: Output,
     for_people: impl FnOnce(&T) -> String,
 ) -> Result<(), Failure> {
-    let text = service.text(call).await?;
+    print_text(service, &service.text(call).await?, output, for_people)
+}
+
+/// Prints a response's text, as [`print_answer`] does.
+pub fn print_text<T: DeserializeOwned>(
+    service: &Service,
+    text: &str,
+    output: Output,
+    for_people: impl FnOnce(&T) -> String,
+) -> Result<(), Failure> {
     if output.json {
         return Ok(output.raw(text.trim_end())?);
     }
-    Ok(output.text(for_people(&service.read(&text)?))?)
+    Ok(output.text(for_people(&service.read(text)?))?)
 }

@@ -2,13 +2,20 @@
 
 use std::{cell::Cell, time::Duration};
 
-use crate::{failure::Failure, machine, output::Output};
+use crate::{
+    failure::Failure,
+    machine,
+    output::{Output, remark},
+    service::{Call, Service},
+};
 
 /// The pauses between requests, unless the service asks for longer ones.
 pub const FIRST_PAUSE: Duration = Duration::from_secs(1);
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 /// The longest pause that a service may ask for.
 const LONGEST_ASKED: Duration = Duration::from_secs(300);
+/// How many times a request with an idempotency key is sent if the service does not respond.
+const TIMES: u32 = 3;
 
 /// Retries the requests of a command that runs until it is stopped.
 pub struct Patience<'a> {
@@ -55,10 +62,26 @@ impl<'a> Patience<'a> {
     }
 }
 
-/// Sends a request at most this many times, while its failure is temporary. The request must have an idempotency key.
-pub async fn repeat_at_most<T>(times: u32, request: impl AsyncFn() -> Result<T, Failure>) -> Result<T, Failure> {
+/// Sends a request with its idempotency key, or with a random one, and returns the response's text. Repeats the request
+/// while its failure is temporary. If there is no response in the end, prints the advice for the key.
+pub async fn text_with_key(
+    service: &Service,
+    mut call: Call<'_>,
+    advice: impl FnOnce(&str) -> String,
+) -> Result<String, Failure> {
+    let key = call.key.take().map_or_else(machine::random_text, Ok)?;
+    let send = async || service.text(Call { key: Some(key.clone()), ..call.clone() }).await;
+    let answered = repeat(send).await;
+    if answered.as_ref().is_err_and(|failure| failure.is_temporary() && failure.wait_for_limit().is_none()) {
+        remark(advice(&key));
+    }
+    answered
+}
+
+/// Sends a request several times, while its failure is temporary. The request must have an idempotency key.
+async fn repeat<T>(request: impl AsyncFn() -> Result<T, Failure>) -> Result<T, Failure> {
     let mut pause = FIRST_PAUSE;
-    for _ in 1..times {
+    for _ in 1..TIMES {
         match request().await {
             // A call itself waits for limits.
             Err(failure) if failure.is_temporary() && failure.wait_for_limit().is_none() => {

@@ -5,12 +5,12 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use super::{
+    answer::print_text,
     event_data::{Warning, event_data, warning_lines},
-    patience::repeat_at_most,
+    patience::text_with_key,
 };
 use crate::{
     failure::Failure,
-    machine,
     output::{Output, visible_line},
     service::{Call, Service},
 };
@@ -23,9 +23,6 @@ Examples:
 
 Your application needs the right to publish; `waypost trigger` sends test events without it. If there is no response,
 the command repeats the request with the same idempotency key, so that the event is published only once.";
-
-/// How many times a request is sent if the service does not respond.
-const TIMES: u32 = 3;
 
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
@@ -74,27 +71,20 @@ struct NewDelivery {
 impl Publish {
     pub async fn run(self, service: &Service, output: Output) -> Result<(), Failure> {
         let data = event_data(&self.data)?;
-        let key = self.idempotency_key.map_or_else(machine::random_text, Ok)?;
         let body = Body { kind: &self.kind, data: &data, subject: self.subject.as_deref() };
-        let path = ["webhook", "event"];
-        let send = async || service.text(Call { key: Some(key.clone()), ..Call::post(&path, &body) }).await;
-        let answered = repeat_at_most(TIMES, send).await;
-        if answered.as_ref().is_err_and(|failure| failure.is_temporary() && failure.wait_for_limit().is_none()) {
-            output.remark(format!(
+        let call = Call { key: self.idempotency_key, ..Call::post(&["webhook", "event"], &body) };
+        let advice = |key: &str| {
+            format!(
                 "The event may have been published. Repeat the command with `--idempotency-key {key}`, and it is \
                  published only once."
-            ));
-        }
-        let text = answered?;
-        if output.json {
-            return Ok(output.raw(text.trim_end())?);
-        }
-        Ok(output.text(shown(&service.read(&text)?))?)
+            )
+        };
+        print_text(service, &text_with_key(service, call, advice).await?, output, shown)
     }
 }
 
 /// Reads a key that is valid in a header.
-fn idempotency_key(text: &str) -> Result<String, String> {
+pub fn idempotency_key(text: &str) -> Result<String, String> {
     let is_plain = !text.is_empty() && text.bytes().all(|letter| letter.is_ascii_graphic());
     if is_plain { Ok(text.to_owned()) } else { Err("it must have visible ASCII characters only".to_owned()) }
 }

@@ -173,6 +173,30 @@ async fn a_webhook_is_created_and_changed_with_the_given_settings_alone() {
 }
 
 #[tokio::test]
+async fn a_signing_secret_whose_response_was_lost_is_requested_with_its_key() {
+    let fake = Fake::start().await;
+    let person = logged_in(&fake).await;
+    let create = ["webhooks", "create", "--name", "Booking sync", "--url", "https://hooks.example.com/waypost"];
+    for (path, arguments) in [
+        (format!("{ME}/webhook"), &create[..]),
+        (format!("{ME}/webhook/whk_1/secret"), &["webhooks", "rotate", "whk_1"]),
+    ] {
+        fake.on(&path, problem(503, "service-unavailable", "Later."));
+        assert!(person.run(arguments).await.done().contains(SECRET));
+        for _ in 0..3 {
+            fake.on(&path, problem(503, "service-unavailable", "Later."));
+        }
+        let said = person.run(arguments).await.failed(1);
+        person.run(&[arguments, &["--idempotency-key", "mine"]].concat()).await.done();
+        let sent = fake.received(&path);
+        let keys: Vec<_> = sent.iter().map(|request| request.header("idempotency-key")).collect();
+        assert!(keys.len() == 6 && keys[0] == keys[1] && keys[2] == keys[4] && keys[1] != keys[2], "{keys:?}");
+        assert!(keys[0].len() == 32 && keys[5] == "mine", "{keys:?}");
+        assert!(said.contains(&format!("`--idempotency-key {}` within 10 minutes", keys[4])), "{said}");
+    }
+}
+
+#[tokio::test]
 async fn a_webhook_is_rotated_paused_resumed_tested_and_removed() {
     let fake = Fake::start().await;
     let person = logged_in(&fake).await;

@@ -6,13 +6,14 @@ use clap::Args;
 use serde::Deserialize;
 
 use super::{
+    secret::SecretRequestKey,
     shown::{Webhook, shown},
     state::WebhookState,
     which::{NamedWebhook, WhichWebhook},
 };
 use crate::{
     commands::{
-        answer::print_answer,
+        answer::{print_answer, print_text},
         settings::{CreatedWebhook, PermanentSettings, PublicKey, Settings, WebhookBody},
     },
     failure::Failure,
@@ -63,6 +64,8 @@ pub struct Create {
     settings: Settings,
     #[command(flatten)]
     permanent: PermanentSettings,
+    #[command(flatten)]
+    key: SecretRequestKey,
 }
 
 #[derive(Debug, Args)]
@@ -116,7 +119,8 @@ impl Create {
             permanent: Some(&self.permanent),
             ..WebhookBody::of(&settings)
         };
-        print_answer(service, body.creation(), output, |created: &CreatedWebhook| {
+        let text = self.key.text(service, body.creation()).await?;
+        print_text(service, &text, output, |created: &CreatedWebhook| {
             let [id, name, secret] =
                 [&created.id, &created.name, &created.signing_secret].map(|text| visible_line(text));
             let key = PublicKey::line(&created.public_keys);
@@ -125,7 +129,6 @@ impl Create {
                  `waypost webhooks test {id}` sends a test event."
             )
         })
-        .await
     }
 }
 

@@ -1,4 +1,4 @@
-//! `waypost webhooks rotate`: a new signing secret.
+//! `waypost webhooks rotate`: a new signing secret, and the key of requests whose response shows one.
 
 use clap::Args;
 use serde::Deserialize;
@@ -6,7 +6,7 @@ use serde_json::json;
 
 use super::which::WhichWebhook;
 use crate::{
-    commands::{answer::print_answer, settings::PublicKey},
+    commands::{answer::print_text, patience::text_with_key, publish::idempotency_key, settings::PublicKey},
     failure::Failure,
     output::{BOLD, Output, short_time, visible_line},
     service::{Call, Service},
@@ -28,6 +28,16 @@ pub struct Rotate {
     /// Ends the previous secret at once, and any earlier one that is still active.
     #[arg(long)]
     at_once: bool,
+    #[command(flatten)]
+    key: SecretRequestKey,
+}
+
+/// The idempotency key of a request whose response shows a signing secret.
+#[derive(Debug, Args)]
+pub struct SecretRequestKey {
+    /// With the same key, a command repeated within 10 minutes prints the same secret.
+    #[arg(long, value_name = "KEY", value_parser = idempotency_key)]
+    idempotency_key: Option<String>,
 }
 
 #[derive(Deserialize)]
@@ -43,8 +53,21 @@ impl Rotate {
     pub async fn run(self, service: &Service, output: Output) -> Result<(), Failure> {
         let body = if self.at_once { json!({ "overlapSeconds": 0, "endPrevious": true }) } else { json!({}) };
         let path = ["webhook", &self.which.id, "secret"];
-        let at_once = self.at_once;
-        print_answer(service, Call::post(&path, body), output, |new: &NewSigningSecret| shown(new, at_once)).await
+        let text = self.key.text(service, Call::post(&path, body)).await?;
+        print_text(service, &text, output, |new: &NewSigningSecret| shown(new, self.at_once))
+    }
+}
+
+impl SecretRequestKey {
+    /// Sends a request with the key, and returns the response's text.
+    pub async fn text(self, service: &Service, call: Call<'_>) -> Result<String, Failure> {
+        let advice = |key: &str| {
+            format!(
+                "The service may have created a signing secret. Repeat the command with `--idempotency-key {key}` \
+                 within 10 minutes to see it."
+            )
+        };
+        text_with_key(service, Call { key: self.idempotency_key, ..call }, advice).await
     }
 }
 
