@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::{
     answer::{Answer, Caching, Failure},
     json_rpc::{Request, RpcError, shortened},
-    revision::Revision,
+    revision::{INITIALIZE, Revision},
     server::{Refusal, Server, ToolResult},
 };
 use crate::caller::Caller;
@@ -21,7 +21,7 @@ pub async fn answer<S: Server>(
 ) -> Result<Answer, Failure> {
     let has_handshake = revision.has_handshake();
     match request.method.as_str() {
-        "initialize" if has_handshake => initialize(server, request),
+        INITIALIZE if has_handshake => initialize(server, request),
         "ping" if has_handshake => Ok(Answer::new(json!({}))),
         "server/discover" if !has_handshake => Ok(discover::<S>()),
         "tools/list" => {

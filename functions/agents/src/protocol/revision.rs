@@ -17,6 +17,9 @@ const META_VERSION: &str = "io.modelcontextprotocol/protocolVersion";
 /// The member of `_meta` with the client's capabilities. This server uses none, but the protocol requires it.
 const META_CAPABILITIES: &str = "io.modelcontextprotocol/clientCapabilities";
 
+/// The method that begins a handshake.
+pub const INITIALIZE: &str = "initialize";
+
 /// A revision of the protocol, ordered by date.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Revision {
@@ -56,8 +59,13 @@ impl Revision {
 
     /// A request's revision. Checks that the headers agree with the request.
     pub fn of_request(request: &Request, headers: &HeaderMap) -> Result<Self, RpcError> {
-        let header = headers::only(headers, PROTOCOL_VERSION)?;
         let meta = request.meta(META_VERSION).and_then(Value::as_str);
+        // The header names the negotiated revision, so only later requests need it:
+        // <https://modelcontextprotocol.io/specification/2025-11-25/basic/transports#protocol-version-header>
+        if request.method == INITIALIZE && meta.is_none() {
+            return Ok(Self::NEWEST_WITH_HANDSHAKE);
+        }
+        let header = headers::only(headers, PROTOCOL_VERSION)?;
         if meta.is_some() && meta != header {
             return Err(RpcError::header_mismatch("MCP-Protocol-Version and `_meta` do not name the same version"));
         }
@@ -116,6 +124,17 @@ mod tests {
         assert_eq!(of(json!({}), Some("2025-11-25")), Revision::November2025);
         let meta = json!({META_VERSION: "2026-07-28", META_CAPABILITIES: {}});
         assert_eq!(of(meta, Some("2026-07-28")), Revision::July2026);
+    }
+
+    #[test]
+    fn a_handshake_begins_regardless_of_the_header() {
+        let params = json!({"protocolVersion": "2025-03-26"}).as_object().cloned().expect("an object");
+        let first = Request { id: json!(1), method: INITIALIZE.to_owned(), params };
+        for version in [None, Some("2025-03-26"), Some("2025-11-25"), Some("2026-07-28"), Some("2030-01-01"), Some("x")]
+        {
+            let revision = Revision::of_request(&first, &headers(version)).expect("a revision");
+            assert!(revision.has_handshake(), "{version:?}");
+        }
     }
 
     #[test]
