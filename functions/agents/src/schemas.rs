@@ -1,6 +1,6 @@
 //! Tools' schemas. Tools use the contract's schemas (openapi.yaml) instead of copies, which could differ.
 
-use std::{collections::HashSet, sync::LazyLock};
+use std::{collections::HashSet, mem, sync::LazyLock};
 
 use serde_json::{Map, Value, json};
 
@@ -71,6 +71,20 @@ pub fn requiring(mut object: Value, member: &str) -> Value {
         None => object["required"] = json!([member]),
     }
     object
+}
+
+/// Whether a schema or one of its alternatives has this type.
+pub fn allows(schema: &Value, name: &str) -> bool {
+    schema["type"] == name || alternatives(schema).any(|alternative| allows(alternative, name))
+}
+
+/// The schema of the values other than null.
+pub fn besides_null(schema: &Value) -> &Value {
+    alternatives(schema).find(|alternative| alternative["type"] != "null").unwrap_or(schema)
+}
+
+fn alternatives(schema: &Value) -> impl Iterator<Item = &Value> {
+    schema["anyOf"].as_array().into_iter().flatten()
 }
 
 /// The schema with examples.
@@ -147,11 +161,31 @@ fn resolved(schema: &Value) -> Value {
             let beside = keywords.iter().filter(|(name, _)| *name != "$ref");
             whole.extend(beside.map(|(name, value)| (name.clone(), resolved(value))));
             leave_out(&mut whole);
-            if untrusted::is_so(schema) { untrusted::schema(&whole) } else { whole.into() }
+            if untrusted::is_so(schema) { untrusted::schema(&whole) } else { with_one_type(whole).into() }
         }
         Value::Array(items) => items.iter().map(resolved).collect(),
         other => other.clone(),
     }
+}
+
+/// Replaces several types with alternatives of one type each. Some models' endpoints refuse a request with a tool whose
+/// schema has an array as a `type`.
+fn with_one_type(mut schema: Map<String, Value>) -> Map<String, Value> {
+    /// The keywords that apply to a value of any type.
+    const OF_ALL: [&str; 3] = ["default", "description", "examples"];
+    let Some(Value::Array(types)) = schema.get("type").cloned() else { return schema };
+    let mut keywords = Map::new();
+    for (name, value) in mem::take(&mut schema) {
+        let all = if OF_ALL.contains(&&*name) { &mut schema } else { &mut keywords };
+        all.insert(name, value);
+    }
+    let alternative = |name: Value| {
+        let mut alternative = if name == "null" { Map::new() } else { keywords.clone() };
+        alternative.insert("type".to_owned(), name);
+        alternative
+    };
+    schema.insert("anyOf".to_owned(), types.into_iter().map(alternative).collect());
+    schema
 }
 
 fn leave_out(schema: &mut Map<String, Value>) {
@@ -182,6 +216,17 @@ mod tests {
         let created = &of("Delivery")["properties"]["createdDate"];
         assert_eq!(created["description"], "When the delivery was created for the event.");
         assert_eq!(created["format"], "date-time");
+    }
+
+    #[test]
+    fn a_member_with_several_types_has_alternatives_of_one_type() {
+        let limit = &of("WebhookChange")["properties"]["maxAttemptsPerSecond"];
+        assert_eq!(limit["anyOf"], json!([{ "type": "integer", "minimum": 1, "maximum": 100 }, { "type": "null" }]));
+        assert!(limit["description"].is_string() && limit.get("type").is_none(), "{limit}");
+        assert!(allows(limit, "integer") && allows(limit, "null") && !allows(limit, "string"));
+        assert_eq!(besides_null(limit)["maximum"], 100);
+        let name = &of("WebhookChange")["properties"]["name"];
+        assert!(!allows(name, "null") && besides_null(name) == name);
     }
 
     #[test]

@@ -77,6 +77,24 @@ mod tests {
     }
 
     #[test]
+    fn no_listed_schema_has_an_array_of_types() {
+        fn has_several_types(schema: &Value) -> bool {
+            let is_so = schema["type"].is_array();
+            match schema {
+                Value::Object(members) => is_so || members.values().any(has_several_types),
+                Value::Array(items) => items.iter().any(has_several_types),
+                _ => false,
+            }
+        }
+        let mut listing = Listing::default();
+        for tool in tools::ALL {
+            let listed = [(tool.input)(), (tool.output)(), listing.schema(&(tool.output)())];
+            assert!(!listed.iter().any(has_several_types), "{}: {listed:?}", tool.name);
+        }
+        assert!(has_several_types(&json!({ "properties": { "a": { "items": { "type": ["object", "null"] } } } })));
+    }
+
+    #[test]
     fn a_valid_result_conforms_to_the_listed_schema() {
         let mut listing = Listing::default();
         for tool in tools::ALL {

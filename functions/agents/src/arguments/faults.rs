@@ -5,8 +5,7 @@ use std::collections::BTreeSet;
 use problem::{Problem, ProblemKind, Rule, Violation, Violations, near};
 use serde_json::{Map, Value};
 
-use super::allows;
-use crate::schemas;
+use crate::schemas::{self, allows};
 
 /// The message about an argument that the schema does not have.
 const UNKNOWN: &str = "is not an argument of this tool";
@@ -86,6 +85,7 @@ fn fault(value: &Value, schema: &Value) -> Option<Fault> {
     if value.is_null() && allows(schema, "null") {
         return None;
     }
+    let schema = schemas::besides_null(schema);
     if let Some((_, what, _)) = kinds.iter().find(|(name, _, is_so)| allows(schema, name) && !is_so) {
         return Some(Fault { rule: Rule::InvalidType, detail: format!("must be {what}") });
     }
@@ -132,6 +132,11 @@ mod tests {
         let all = of(missing(), "list_deliveries", arguments);
         assert_eq!(fields(&all), ["managingEntity", "createdUntil", "limit", "status"]);
         let limit = Violation::body("limit", Rule::OutOfRange, "must be 1 to 100");
+        assert!(all.violations().contains(&limit), "{all:?}");
+        let arguments = json!({ "webhookIdentifier": "whk_1", "maxAttemptsPerSecond": 101, "eventFilter": 1 });
+        let all = of(missing(), "change_webhook", arguments);
+        assert_eq!(fields(&all), ["managingEntity", "eventFilter", "maxAttemptsPerSecond"]);
+        let limit = Violation::body("maxAttemptsPerSecond", Rule::OutOfRange, "must be 1 to 100");
         assert!(all.violations().contains(&limit), "{all:?}");
         // Violations that the use case found are not listed again.
         let found = Violation::body(Pointer::from("eventList").at(0), Rule::UnknownValue, "must be a type").into();

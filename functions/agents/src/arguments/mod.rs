@@ -84,14 +84,6 @@ pub fn subject(arguments: &Map<String, Value>) -> Option<String> {
     webhook.or_else(|| text(DELIVERY).and_then(DeliveryId::parse).map(|id| id.to_string()))
 }
 
-/// Whether a schema has this type.
-fn allows(schema: &Value, name: &str) -> bool {
-    match &schema["type"] {
-        Value::Array(types) => types.iter().any(|known| known == name),
-        known => known == name,
-    }
-}
-
 impl ToolCall {
     /// Takes the call's webhook.
     ///

@@ -3,7 +3,7 @@
 use problem::json_body::plain_integer;
 use serde_json::{Map, Value};
 
-use super::allows;
+use crate::schemas::allows;
 
 /// Arguments that n8n adds to each call for its own use: <https://github.com/n8n-io/n8n/issues/21500>.
 const ADDED_BY_CLIENTS: [&str; 5] = ["action", "chatInput", "sessionId", "tool", "toolCallId"];
