@@ -324,6 +324,14 @@ async fn an_argument_that_a_model_means_to_leave_out_is_left_out(suite: Arc<Suit
     let change = json!({ "webhookIdentifier": created["id"], "enabled": "true", "name": "", "toolCallId": "call_2" });
     let changed = agent.call("change_webhook", change).await;
     assert_eq!((&changed["name"]["untrusted"], &changed["enabled"]), (&json!("n"), &json!(true)));
+    // Some clients send arrays and objects as texts of JSON.
+    let change = json!({
+        "webhookIdentifier": created["id"], "eventList": r#"["booking.*"]"#, "eventFilter": r#"{"currency":["EUR"]}"#,
+    });
+    let changed = agent.call("change_webhook", change).await;
+    assert_eq!(changed["eventList"], json!(["booking.*"]));
+    assert_eq!(changed["eventFilter"]["untrusted"], r#"{"currency":["EUR"]}"#);
+    assert_eq!(agent.call("list_deliveries", json!({ "status": r#"["failed"]"# })).await["items"], json!([]));
     // Wrong values are refused anyway.
     let bad = json!({ "limit": 2.5, "type": "booking.made", "unknown": null });
     let problem = agent.refused("list_deliveries", bad).await;

@@ -8,7 +8,7 @@
 
 mod answer;
 mod headers;
-mod json;
+pub mod json;
 mod json_rpc;
 mod methods;
 mod revision;
