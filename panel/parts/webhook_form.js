@@ -57,15 +57,23 @@ const asked = ({ name, delivery, eventUrl, eventList, headers, order, payload, m
   },
 });
 
+/** The index of the first header whose name is missing or repeated: an object would lose it. -1 if there is none. */
+function lostHeader(headers) {
+  const names = headers.map(({ name }) => name.trim().toLowerCase());
+  return names.findIndex((name, at) => (name ? names.indexOf(name) < at : headers[at].value));
+}
+
 /**
  * The request to the API as JSON, with further members. "Selected types" without a selection would mean every type to
  * the API, so it is refused here.
  */
 export function finished(form, more = {}) {
-  if (form.eventList?.length !== 0) return withFilter({ ...asked(form), ...more }, form.eventFilter);
-  const violations = [violationOf("eventList", "must include at least one type, or all types")];
-  throw new Refusal({ title: "No event type is selected", detail: "Correct the marked field.",
-    properties: { violations } });
+  const violations = [
+    form.eventList?.length === 0 && violationOf("eventList", "must include at least one type, or all types"),
+    form.delivery === "push" && lostHeader(form.headers) >= 0 && violationOf("headers", "must each have a unique name"),
+  ].filter(Boolean);
+  if (violations.length) throw new Refusal({ status: 400, properties: { violations } });
+  return withFilter({ ...asked(form), ...more }, form.eventFilter);
 }
 
 /** The members of the folded fields. */
@@ -127,13 +135,14 @@ const MoreFields = ({ form, change, refusal, forgive, kept, set, fault }) => htm
 function HeaderFields({ headers, change, fault, kept }) {
   const set = (at, member, value) => change(headers.map((header, index) =>
     (index === at ? { ...header, [member]: value } : header)));
+  const lost = fault && lostHeader(headers);
   return html`
-    <fieldset class="header-fields ${fault ? "wrong" : ""}">
+    <fieldset class="header-fields ${lost < 0 ? "wrong" : ""}">
       <legend>Custom headers</legend>
       <p class="hint">Sent with every request, for example a credential for your endpoint. Values are not shown
         again${kept ? ": *** keeps the stored value" : ""}.</p>
       ${headers.map(({ name, value }, at) => html`
-        <div class="header-field">
+        <div class="header-field ${at === lost ? "wrong" : ""}">
           <input type="text" aria-label="Name of header ${at + 1}" placeholder="X-Api-Key" value=${name}
             spellcheck="false" autocomplete="off" onInput=${(event) => set(at, "name", event.target.value)} />
           <input type="text" aria-label="Value of header ${at + 1}" placeholder="Value" value=${value}

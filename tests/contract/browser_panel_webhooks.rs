@@ -186,6 +186,37 @@ async fn a_filter_is_tried_saved_and_shown_to_the_last_digit(suite: Arc<Suite>) 
 }
 
 #[contract_test(in_browser)]
+async fn a_header_that_would_be_lost_is_marked_and_nothing_is_saved(suite: Arc<Suite>) {
+    const FAULT: &str = "Headers must each have a unique name";
+    let entity = suite.entity().await;
+    let hook = entity.hook("https://hooks.example.com/").await;
+    let version = entity.webhook(&hook.id).await["version"].clone();
+    let browser = Browser::open().await;
+    browser.go(&entity.panel_link(json!({ "place": format!("/panel/webhooks/{}/edit", hook.id) })).await).await;
+    browser.until_says("Custom headers").await;
+    browser.click("Add a header").await;
+    browser.fill("Name of header 1", "X-Api-Key").await;
+    browser.fill("Value of header 1", "one").await;
+    browser.click("Add a header").await;
+    browser.fill("Value of header 2", "two").await;
+    browser.click("Save").await;
+    browser.until_says(FAULT).await;
+    browser.until_focused("Name of header 2").await;
+    browser.fill("Name of header 2", "x-api-key").await;
+    let is_forgiven = async || (!browser.text().await.contains(FAULT)).then_some(());
+    until("a change removes the error", LONG, is_forgiven).await;
+    browser.click("Save").await;
+    browser.until_says(FAULT).await;
+    assert_eq!(entity.webhook(&hook.id).await["version"], version, "nothing was sent");
+    browser.fill("Name of header 2", "X-Tenant").await;
+    browser.click("Save").await;
+    let is_saved = async || (entity.webhook(&hook.id).await["headers"].as_object()?.len() == 2).then_some(());
+    until("both headers are saved", LONG, is_saved).await;
+    assert_eq!(browser.complaints().await, "");
+    browser.close().await;
+}
+
+#[contract_test(in_browser)]
 async fn a_key_pair_is_chosen_and_its_public_key_stays_visible(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     let hook = entity.hook("https://hooks.example.com/").await;
