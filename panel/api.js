@@ -8,22 +8,32 @@ const BACKOFF_MS = [400, 1200, 3000];
 /** The longest wait, even if `Retry-After` is longer: a person is waiting. */
 const LONGEST_BACKOFF_MS = 5000;
 
-async function call(method, path, { query, body, signal, read = JSON.parse } = {}) {
+/** The keys of requests whose outcome is unknown, until one is answered. */
+let keys = {};
+
+async function call(method, path, { query, body: content, signal, read = JSON.parse } = {}) {
   const address = entityPath() + path + search(query);
-  // A retry must not repeat the effect, or fail because the first call already had it.
-  const key = method === "GET" ? {} : { "Idempotency-Key": unique() };
+  const body = written(content);
+  // A retry, also by a person, must not repeat the effect, or fail because the first call already had it.
+  const key = method === "GET" ? {} : { "Idempotency-Key": keys[method + address + body] ??= unique() };
   const type = body === undefined ? {} : { "Content-Type": "application/json" };
+  const close = () => { if (method !== "GET") keys = {}; };
   let mayRenew = true;
   for (let attempt = 0; ; ) {
     const token = await accessToken();
     const headers = { Authorization: `Bearer ${token}`, "Service-Version": "2.0", ...key, ...type };
-    const answer = await answered(address, { method, headers, body: written(body), signal });
-    if (answer.ok) return read(await answer.text());
+    const answer = await answered(address, { method, headers, body, signal });
+    if (answer.ok) {
+      const text = await answer.text();
+      close();
+      return read(text);
+    }
     if (answer.status === 401 && mayRenew) {
       mayRenew = false;
       forget(token);
     } else {
       const refusal = await refusalOf(answer);
+      if (!refusal.isOutage) close();
       const isTemporary = answer.status === 503 && refusal.isOutage;
       if (!isTemporary || attempt >= BACKOFF_MS.length) throw refusal;
       await backoff(answer, BACKOFF_MS[attempt++], signal);

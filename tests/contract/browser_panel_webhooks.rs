@@ -185,6 +185,33 @@ async fn a_filter_is_tried_saved_and_shown_to_the_last_digit(suite: Arc<Suite>) 
     browser.close().await;
 }
 
+/// Loses the response to the first request that creates a webhook.
+const LOSING: &str = "const real = window.fetch;
+    let isLost = false;
+    window.fetch = async (to, how) => {
+        const answer = await real(to, how);
+        if (isLost || how?.method !== 'POST' || !String(to).endsWith('/webhook')) return answer;
+        isLost = true;
+        throw new TypeError('lost');
+    };";
+
+#[contract_test(in_browser)]
+async fn a_webhook_whose_response_was_lost_is_created_once(suite: Arc<Suite>) {
+    let entity = suite.entity().await;
+    let browser = Browser::open().await;
+    browser.go(&entity.panel_link(json!({ "place": "/panel/webhooks/new" })).await).await;
+    browser.fill("Name", "Once").await;
+    browser.fill("Address", "https://hooks.example.com/waypost").await;
+    browser.run(LOSING).await;
+    browser.click("Create webhook").await;
+    browser.until_says("The service cannot be reached").await;
+    browser.click("Create webhook").await;
+    browser.until_says("Once was created").await;
+    let list = entity.get("/webhook/list").expect(200).await.json();
+    assert_eq!(list.as_array().map(Vec::len), Some(1), "{list:#}");
+    browser.close().await;
+}
+
 #[contract_test(in_browser)]
 async fn a_header_that_would_be_lost_is_marked_and_nothing_is_saved(suite: Arc<Suite>) {
     const FAULT: &str = "Headers must each have a unique name";
