@@ -234,6 +234,8 @@ async fn resuming_a_webhook_that_is_not_paused_changes_nothing(suite: Arc<Suite>
     let path = format!("/webhook/{}/resume", hook.id);
     entity.post(&path).json(&json!({ "now": true })).refused(400, "invalid-request").await;
     entity.post(&path).body("text/plain", "now").refused(415, "unsupported-media-type").await;
+    // `curl -d ''` sends a media type, but no body.
+    entity.post(&path).body("application/x-www-form-urlencoded", "").expect(200).await;
 }
 
 #[contract_test]
