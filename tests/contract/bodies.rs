@@ -138,6 +138,22 @@ async fn a_body_other_than_a_json_object_is_refused(suite: Arc<Suite>) {
     }
 }
 
+/// The service would check the JSON within the string, and deliver or store the member around it.
+#[contract_test]
+async fn a_member_that_the_parser_would_misread_is_refused(suite: Arc<Suite>) {
+    let entity = suite.entity().await;
+    let wrapped = r#"{"$serde_json::private::RawValue":"{\"valid\":1}"}"#;
+    let event = format!(r#"{{"type":"booking.created","data":{{"a":[{wrapped}]}}}}"#);
+    let webhook = format!(r#"{{"name":"x","eventUrl":"http://127.0.0.1:9/","eventList":[],"eventFilter":{wrapped}}}"#);
+    for (path, body, parent) in [("/webhook/event", event, "/data/a/0"), ("/webhook", webhook, "/eventFilter")] {
+        let problem = entity.post(path).body("application/json", body).refused(400, "invalid-request").await;
+        let violations = problem["properties"]["violations"].as_array().expect("openapi.yaml says so");
+        let pointer = format!("{parent}/$serde_json::private::RawValue");
+        let is_found = violations.iter().any(|found| found["pointer"] == *pointer && found["code"] == "not-allowed");
+        assert!(is_found, "{problem:#}");
+    }
+}
+
 #[contract_test]
 async fn an_entity_that_cannot_exist_is_a_violation(suite: Arc<Suite>) {
     let token = suite.api.token(Application::Platform, "").await;

@@ -11,7 +11,7 @@ use base::Time;
 use crate::{
     Members, Pointer, Problem, Rule, Violation, Violations,
     near::{self, MAX_COMPARED},
-    surrogates, time,
+    private_names, surrogates, time,
 };
 
 /// The largest body that is read, in bytes. It is several times the size of the largest event, so that the response to
@@ -73,6 +73,9 @@ impl<'a> JsonBody<'a> {
         let mut violations = Violations::default();
         for member in doubled {
             violations.add(member.as_str(), Rule::Duplicate, "must be given only once");
+        }
+        for pointer in private_names::find(text) {
+            violations.add(pointer, Rule::NotAllowed, private_names::MESSAGE);
         }
         Ok(Self { members, known: Vec::new(), violations })
     }
@@ -345,6 +348,16 @@ mod tests {
         let mut doubled = JsonBody::read(br#"{"a":1,"a":2}"#).expect("read");
         doubled.take_raw("a");
         assert_eq!(violations(doubled.finish().expect_err("doubled")), ["a"]);
+    }
+
+    #[test]
+    fn a_member_that_the_parser_would_misread_is_refused_at_every_depth() {
+        let wrapped = r#"{"data":{"a":[{"$serde_json::private::RawValue":"{\"valid\":1}"}]}}"#;
+        let mut body = JsonBody::read(wrapped.as_bytes()).expect("an object");
+        body.take_raw("data");
+        let violations = body.into_violations().into_list();
+        let found: Vec<_> = violations.iter().map(|violation| (violation.pointer.as_str(), violation.rule)).collect();
+        assert_eq!(found, [("/data/a/0/$serde_json::private::RawValue", Rule::NotAllowed)]);
     }
 
     #[test]

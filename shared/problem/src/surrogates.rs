@@ -2,70 +2,15 @@
 //! but such a string is not Unicode. Parsers refuse or replace it, each in a different way. I-JSON forbids it (RFC 7493
 //! §2.1), and so does this service.
 
-use crate::Pointer;
+use crate::{Pointer, strings};
 
 /// The violation of a string with an unpaired surrogate.
 pub const MESSAGE: &str =
     "must not contain an unpaired surrogate, such as \\ud800 alone, which is not a character (RFC 7493, section 2.1)";
 
-/// The maximum number of reported strings, the maximum length of a name in a pointer, in characters, and the maximum
-/// number of steps in a pointer.
-const MOST: usize = 100;
-/// The length of a character's longest escape, a pair of surrogates, in bytes.
-const LONGEST_ESCAPE: usize = 12;
-
-/// An array or object around the string that is read.
-enum Level<'a> {
-    /// An object, with the current member's name, as written.
-    Object(&'a str),
-    /// An array, with the current element's position.
-    Array(usize),
-}
-
-/// Pointers to the first strings with an unpaired surrogate in well-formed JSON: member names, and values. A name with
-/// an unpaired surrogate keeps its escapes. Reads the JSON once, regardless of its depth, up to `MOST` such strings.
+/// Pointers to the first strings with an unpaired surrogate in well-formed JSON: member names, and values.
 pub fn unpaired(json: &str) -> Vec<Pointer> {
-    let mut found: Vec<Pointer> = Vec::new();
-    // Strings with the same pointer are counted as well, since a pointer costs more than its string.
-    let mut texts = 0;
-    if !has_surrogates(json) {
-        return found;
-    }
-    let mut levels = Vec::new();
-    let mut is_name = false;
-    let mut rest = json;
-    while let Some(start) = rest.find(['{', '[', '}', ']', ',', '"']).filter(|_| texts < MOST) {
-        let (sign, after) = rest.split_at(start).1.split_at(1);
-        rest = after;
-        match sign {
-            "{" => levels.push(Level::Object("")),
-            "[" => levels.push(Level::Array(0)),
-            "}" | "]" => drop(levels.pop()),
-            "," => {
-                if let Some(Level::Array(index)) = levels.last_mut() {
-                    *index += 1;
-                }
-            }
-            _ => {
-                let (text, after) = rest.split_at(length_of_text(rest));
-                rest = after.strip_prefix('"').unwrap_or(after);
-                if let Some(Level::Object(name)) = levels.last_mut().filter(|_| is_name) {
-                    *name = text;
-                }
-                if is_unpaired(text) {
-                    texts += 1;
-                    let pointer = pointer(&levels);
-                    // A name and its value have the same pointer.
-                    if found.last() != Some(&pointer) {
-                        found.push(pointer);
-                    }
-                }
-            }
-        }
-        // A name follows the beginning of an object and each of the object's commas.
-        is_name = matches!((sign, levels.last()), ("{" | ",", Some(Level::Object(_))));
-    }
-    found
+    if has_surrogates(json) { strings::find(json, |text, _| is_unpaired(text)) } else { Vec::new() }
 }
 
 /// Whether the JSON may contain an escaped surrogate, paired or not.
@@ -76,23 +21,6 @@ fn has_surrogates(json: &str) -> bool {
 /// Whether these are the first two digits of a surrogate: `d8` to `df`.
 fn is_surrogate_digits(digits: &[u8]) -> bool {
     matches!(digits, [b'd' | b'D', b'8' | b'9' | b'a'..=b'f' | b'A'..=b'F'])
-}
-
-/// The length of a string up to its closing quote, in bytes.
-fn length_of_text(json: &str) -> usize {
-    let mut escaped = false;
-    let end = json.bytes().position(|byte| match byte {
-        _ if escaped => {
-            escaped = false;
-            false
-        }
-        b'\\' => {
-            escaped = true;
-            false
-        }
-        byte => byte == b'"',
-    });
-    end.unwrap_or(json.len())
 }
 
 /// Whether a string, as written in JSON, has half of a pair of surrogates.
@@ -121,30 +49,13 @@ fn is_unpaired(text: &str) -> bool {
     awaits_second
 }
 
-fn pointer(levels: &[Level<'_>]) -> Pointer {
-    levels.iter().take(MOST).fold(Pointer::default(), |pointer, level| match level {
-        Level::Object(name) => pointer.member(&beginning(name)),
-        Level::Array(index) => pointer.at(*index),
-    })
-}
-
-/// The beginning of a name, without its escapes. If the name has an unpaired surrogate, the escapes stay.
-fn beginning(name: &str) -> String {
-    let cut = &name[..name.floor_char_boundary(MOST * LONGEST_ESCAPE)];
-    let is_cut = cut.len() < name.len();
-    // The cut may have divided an escape.
-    let shorter = (0..if is_cut { LONGEST_ESCAPE } else { 1 }).map(|less| cut.floor_char_boundary(cut.len() - less));
-    let read =
-        shorter.map(|length| format!("\"{}\"", &cut[..length])).find_map(|text| serde_json::from_str(&text).ok());
-    read.unwrap_or_else(|| cut.to_owned()).chars().take(MOST).collect()
-}
-
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
     use serde_json::{Value, value::RawValue};
 
     use super::*;
+    use crate::strings::MOST;
 
     fn pointers(json: &str) -> Vec<String> {
         unpaired(json).iter().map(|pointer| pointer.as_str().to_owned()).collect()
