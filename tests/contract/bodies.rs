@@ -138,6 +138,16 @@ async fn a_body_other_than_a_json_object_is_refused(suite: Arc<Suite>) {
     }
 }
 
+#[contract_test]
+async fn nothing_within_a_value_is_silently_dropped(suite: Arc<Suite>) {
+    let entity = suite.entity().await;
+    let id = entity.id.as_str();
+    let reference = format!(r#"{{"identifier":"other","identifier":"{id}","name":null}}"#);
+    let body = format!(r#"{{"name":"x","eventUrl":"http://127.0.0.1:9/","eventList":[],"entity":{reference}}}"#);
+    let problem = entity.post("/webhook").body("application/json", body).refused(400, "invalid-request").await;
+    assert_eq!(invalid_values(&problem), ["body/entity/identifier", "body/entity/name"]);
+}
+
 /// The service would check the JSON within the string, and deliver or store the member around it.
 #[contract_test]
 async fn a_member_that_the_parser_would_misread_is_refused(suite: Arc<Suite>) {

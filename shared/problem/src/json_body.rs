@@ -102,9 +102,13 @@ impl<'a> JsonBody<'a> {
     }
 
     /// Takes an optional member, which must not be null; `what` describes the expected value in the violation. An
-    /// integer is any number without a fraction, such as `2.0`.
+    /// integer is any number without a fraction, such as `2.0`. Null and duplicate members within the value are
+    /// violations.
     pub fn optional<T: DeserializeOwned>(&mut self, name: &'static str, what: &str) -> Option<T> {
         let text = self.take_raw(name)?;
+        if self.violations.note_nested(name, text) {
+            return None;
+        }
         let value = serde_json::from_str(text).ok().or_else(|| serde_json::from_str(&plain_integer(text)?).ok());
         // A type that accepts 1 accepts integers, so it refuses this one because of its size.
         let is_out_of_range = || plain_integer(text).is_some() && serde_json::from_str::<T>("1").is_ok();
@@ -418,6 +422,14 @@ mod tests {
         body.optional_texts("other", "an object of texts");
         body.optional_texts("list", "an object of texts");
         assert_eq!(violations(body.finish().expect_err("violations")), ["headers.X-A", "other", "list"]);
+    }
+
+    #[test]
+    fn nothing_within_a_value_is_silently_lost() {
+        let mut body = JsonBody::read(br#"{"key":{"a":1,"b":[{"c":null}],"a":2},"list":[null]}"#).expect("an object");
+        assert_eq!(body.required::<serde_json::Value>("key", "an object"), None);
+        assert_eq!(body.optional::<Vec<String>>("list", "a list"), None);
+        assert_eq!(violations(body.finish().expect_err("violations")), ["key.b[0].c", "key.a", "list"]);
     }
 
     #[test]

@@ -8,6 +8,7 @@ mod members;
 mod metadata;
 pub mod name;
 pub mod near;
+mod nested;
 pub mod overlap;
 mod private_names;
 mod problem;

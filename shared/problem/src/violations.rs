@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::{InputPart, Pointer, Problem, Rule, Violation, surrogates};
+use crate::{InputPart, Pointer, Problem, Rule, Violation, nested, surrogates};
 
 /// The maximum number of violations in a response.
 pub(crate) const MAX_VIOLATIONS: usize = 100;
@@ -50,6 +50,17 @@ impl Violations {
             self.add(Pointer::from(name).within(pointer), Rule::InvalidFormat, surrogates::MESSAGE);
         }
         !unpaired.is_empty()
+    }
+
+    /// Adds a violation for each duplicate member and each null within a member's JSON, and returns whether there are
+    /// any.
+    pub(crate) fn note_nested(&mut self, name: &str, json: &str) -> bool {
+        let faults = nested::faults(json, MAX_VIOLATIONS);
+        let is_faulty = !faults.is_empty();
+        for (pointer, rule, detail) in faults {
+            self.add(Pointer::from(name).within(&pointer), rule, detail);
+        }
+        is_faulty
     }
 
     /// All violations.

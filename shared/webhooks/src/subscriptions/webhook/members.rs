@@ -335,6 +335,13 @@ mod tests {
     }
 
     #[test]
+    fn duplicate_members_and_null_in_the_entity_are_refused_with_their_places() {
+        let body =
+            r#"{"entity":{"identifier":"other","identifier":"demo-hotel","name":null,"metadata":{"a":[{"b":null}]}}}"#;
+        assert_eq!(violations(About::Existing, body), ["entity.identifier", "entity.name", "entity.metadata.a[0].b"]);
+    }
+
+    #[test]
     fn metadata_of_the_webhook_is_not_that_of_its_entity() {
         let body = r#"{"entity":{"identifier":"demo-hotel","metadata":{"rooms":12}},"metadata":{"system":"pms-7"}}"#;
         let given = read(About::Existing, body).expect("good").metadata.expect("given");
