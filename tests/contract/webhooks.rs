@@ -160,6 +160,8 @@ async fn a_wrong_value_is_a_violation_of_its_member(suite: Arc<Suite>) {
         ("headers", json!([])),
         ("headers", json!({ "X-Number": 1 })),
         ("headers", json!({ "X-Null": null })),
+        ("retries", json!({ "none": null })),
+        ("signature", json!({ "hmac": null })),
     ] {
         let fields = violations(&entity, &with(member, value.clone())).await;
         assert!(

@@ -116,6 +116,12 @@ impl<'a> JsonBody<'a> {
         self.value_or_violation(name, text, value, rule, what)
     }
 
+    /// Takes an optional member that is one of several words. Serde would also accept an object for a word.
+    pub fn optional_word<T: DeserializeOwned>(&mut self, name: &'static str, what: &str) -> Option<T> {
+        let json = self.take_raw(name)?;
+        self.value_or_violation(name, json, if_begins('"', json), Rule::InvalidType, what)
+    }
+
     /// Takes an optional member that is an object of strings. A duplicate name in it is a violation.
     pub fn optional_texts(&mut self, name: &'static str, what: &str) -> Option<BTreeMap<String, String>> {
         let json = self.take_raw(name)?;
@@ -203,6 +209,11 @@ impl<'a> JsonBody<'a> {
         self.finish()?;
         value.ok_or_else(|| Problem::internal("a value is missing without a violation"))
     }
+}
+
+/// The value of this JSON, if it begins like this: `"` for a string, `{` for an object.
+fn if_begins<T: DeserializeOwned>(begin: char, json: &str) -> Option<T> {
+    json.starts_with(begin).then(|| serde_json::from_str(json).ok())?
 }
 
 /// The digits of a JSON number that is an integer. `2.0` and `1e3` are integers in JSON Schema 2020-12 (§4.2.3), and
@@ -430,6 +441,25 @@ mod tests {
         assert_eq!(body.required::<serde_json::Value>("key", "an object"), None);
         assert_eq!(body.optional::<Vec<String>>("list", "a list"), None);
         assert_eq!(violations(body.finish().expect_err("violations")), ["key.b[0].c", "key.a", "list"]);
+    }
+
+    #[test]
+    fn a_word_is_a_string() {
+        #[derive(Debug, PartialEq, Eq, serde::Deserialize)]
+        #[serde(rename_all = "lowercase")]
+        enum Word {
+            None,
+        }
+        let read = |json: &str| {
+            let text = format!(r#"{{"word": {json} }}"#);
+            let mut body = JsonBody::read(text.as_bytes()).expect("an object");
+            let word = body.optional_word::<Word>("word", "`none`");
+            (word, body.into_violations().into_list().pop().map(|violation| violation.rule))
+        };
+        assert_eq!(read("\"none\""), (Some(Word::None), None));
+        for bad in [r#"{"none":null}"#, r#"{"none":{}}"#, r#"["none"]"#, r#""None""#, "null", "1"] {
+            assert_eq!(read(bad), (None, Some(Rule::InvalidType)), "{bad}");
+        }
     }
 
     #[test]

@@ -139,7 +139,7 @@ impl Members {
     pub fn take(body: &mut JsonBody<'_>, about: About, entity: &EntityId, rules: &AddressRules) -> Self {
         let name: Option<String> = about.member(body, "name", "a string with a human-readable name for the webhook");
         let enabled = body.optional("enabled", "true or false");
-        let delivery = body.optional("delivery", "push or pull");
+        let delivery = body.optional_word("delivery", "push or pull");
         let is_pulled = delivery == Some(Delivering::Pull);
         let event_url = about.event_url(body, is_pulled);
         let event_list =
@@ -148,14 +148,14 @@ impl Members {
         let headers = body.optional_texts("headers", "an object of strings by header name");
         let rate_limit = body.take_raw("maxAttemptsPerSecond");
         let timeout = body.take_raw("timeoutSeconds");
-        let retries = body.optional("retries", "`default`, `short` or `none`");
+        let retries = body.optional_word("retries", "`default`, `short` or `none`");
         let metadata = match about {
             About::New => Metadata::take(body),
             About::Existing => Metadata::take_change(body),
         };
-        let payload = body.optional("payload", "`full` or `thin`");
-        let order = body.optional("order", "`none` or `subject`");
-        let signature = body.optional("signature", "`hmac` or `ed25519`");
+        let payload = body.optional_word("payload", "`full` or `thin`");
+        let order = body.optional_word("order", "`none` or `subject`");
+        let signature = body.optional_word("signature", "`hmac` or `ed25519`");
         let temporary = about.temporary(body, is_pulled);
         let reference: Option<Reference> = body.optional("entity", "an object with identifier and name");
 
@@ -370,6 +370,16 @@ mod tests {
             r#"{"name":"n","eventUrl":"https://example.com/?token=***","eventList":[],"headers":{"X-Key":"***"}}"#;
         assert_eq!(violations(About::New, body), ["eventUrl", "headers.X-Key"]);
         assert!(read(About::Existing, body).is_ok());
+    }
+
+    #[test]
+    fn an_object_is_no_setting() {
+        for (name, value) in
+            [("delivery", "pull"), ("order", "none"), ("payload", "thin"), ("retries", "none"), ("signature", "hmac")]
+        {
+            let body = format!(r#"{{"{name}":{{"{value}":null}}}}"#);
+            assert_eq!(violations(About::Existing, &body), [name], "{body}");
+        }
     }
 
     #[test]
