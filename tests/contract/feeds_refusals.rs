@@ -50,6 +50,19 @@ async fn a_feed_refuses_what_it_does_not_know(suite: Arc<Suite>) {
 }
 
 #[contract_test]
+async fn a_failure_is_an_object(suite: Arc<Suite>) {
+    let entity = suite.entity().await;
+    let hook = pulled(&entity).await;
+    entity.publish(json!({})).await;
+    let read = read_some(&entity, &hook, json!({})).await;
+    let body = json!({ "failed": [[read[0]["receipt"], "a reason"]] });
+    let call = entity.post(&format!("/webhook/{}/feed/ack", hook.id)).json(&body);
+    let problem = call.refused(400, "invalid-request").await;
+    let violation = &problem["properties"]["violations"][0];
+    assert_eq!((&violation["pointer"], &violation["code"]), (&json!("/failed/0"), &json!("invalid-type")));
+}
+
+#[contract_test]
 async fn a_reason_with_an_unpaired_surrogate_is_refused_with_its_path(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     let hook = pulled(&entity).await;

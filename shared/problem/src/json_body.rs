@@ -122,6 +122,32 @@ impl<'a> JsonBody<'a> {
         self.value_or_violation(name, json, if_begins('"', json), Rule::InvalidType, what)
     }
 
+    /// Takes an optional member that is an object. Serde would also accept an array for a struct.
+    pub fn optional_object<T: DeserializeOwned>(&mut self, name: &'static str, what: &str) -> Option<T> {
+        let json = self.take_raw(name)?;
+        if self.violations.note_nested(name, json) {
+            return None;
+        }
+        self.value_or_violation(name, json, if_begins('{', json), Rule::InvalidType, what)
+    }
+
+    /// Takes an optional member that is a list of objects; `what` describes one of them.
+    pub fn optional_objects<T: DeserializeOwned>(&mut self, name: &'static str, what: &str) -> Option<Vec<T>> {
+        let json = self.take_raw(name)?;
+        if self.violations.note_nested(name, json) || self.violations.note_surrogates(name, json) {
+            return None;
+        }
+        let Ok(elements) = serde_json::from_str::<Vec<&RawValue>>(json) else {
+            self.violations.add(name, Rule::InvalidType, format!("must be a list; each element must be {what}"));
+            return None;
+        };
+        let read: Vec<Option<T>> = elements.iter().map(|element| if_begins('{', element.get())).collect();
+        for (position, _) in read.iter().enumerate().filter(|(_, object)| object.is_none()) {
+            self.violations.add(Pointer::from(name).at(position), Rule::InvalidType, format!("must be {what}"));
+        }
+        read.into_iter().collect()
+    }
+
     /// Takes an optional member that is an object of strings. A duplicate name in it is a violation.
     pub fn optional_texts(&mut self, name: &'static str, what: &str) -> Option<BTreeMap<String, String>> {
         let json = self.take_raw(name)?;
@@ -460,6 +486,22 @@ mod tests {
         for bad in [r#"{"none":null}"#, r#"{"none":{}}"#, r#"["none"]"#, r#""None""#, "null", "1"] {
             assert_eq!(read(bad), (None, Some(Rule::InvalidType)), "{bad}");
         }
+    }
+
+    #[test]
+    fn an_array_is_no_object() {
+        #[derive(Debug, PartialEq, Eq, serde::Deserialize)]
+        struct Named {
+            name: String,
+        }
+        let named = |name: &str| Named { name: name.to_owned() };
+        let text = r#"{"a":{"name":"x"},"b":["x"],"c":[{"name":"x"},["x"],{},null],"d":[{"name":"y"}],"e":{}}"#;
+        let mut body = JsonBody::read(text.as_bytes()).expect("an object");
+        let objects = ["a", "b"].map(|name| body.optional_object::<Named>(name, "an object"));
+        assert_eq!(objects, [Some(named("x")), None]);
+        let lists = ["c", "d", "e"].map(|name| body.optional_objects::<Named>(name, "an object with a name"));
+        assert_eq!(lists, [None, Some(vec![named("y")]), None]);
+        assert_eq!(violations(body.finish().expect_err("violations")), ["b", "c[1]", "c[2]", "c[3]", "e"]);
     }
 
     #[test]

@@ -89,7 +89,7 @@ impl Acknowledgement {
         let mut body = JsonBody::read(body)?;
         let given = ["confirmed", "failed"].map(|name| body.has(name));
         let confirmed: Option<Vec<String>> = body.optional("confirmed", "a list of receipts");
-        let failed: Option<Vec<Failure>> = body.optional("failed", "a list of objects with receipt and reason");
+        let failed: Option<Vec<Failure>> = body.optional_objects("failed", "an object with receipt and reason");
         let is_readable = given == [confirmed.is_some(), failed.is_some()];
         let (confirmed, failed) = (confirmed.unwrap_or_default(), failed.unwrap_or_default());
         let violations = &mut body.violations;
@@ -285,7 +285,9 @@ mod tests {
         assert_eq!(violations(r#"{"confirmed":["x"]}"#), ["confirmed[0]"]);
         let twice = format!(r#"{{"confirmed":["{RECEIPT}"],"failed":[{{"receipt":"{RECEIPT}","reason":""}}]}}"#);
         assert_eq!(violations(&twice), ["failed[0].reason", "failed[0].receipt"]);
-        assert_eq!(violations(r#"{"failed":[{"receipt":"x"}]}"#), ["failed"]);
+        assert_eq!(violations(r#"{"failed":[{"receipt":"x"}]}"#), ["failed[0]"]);
+        assert_eq!(violations(&format!(r#"{{"failed":[["{RECEIPT}","a reason"]]}}"#)), ["failed[0]"]);
+        assert_eq!(violations(r#"{"failed":{}}"#), ["failed"]);
         let unpaired = format!(r#"{{"failed":[{{"receipt":"{RECEIPT}","reason":"\ud800"}}]}}"#);
         assert_eq!(violations(&unpaired), ["failed[0].reason"]);
         let many = format!(r#"{{"confirmed":[{}]}}"#, vec!["\"x\""; 101].join(","));

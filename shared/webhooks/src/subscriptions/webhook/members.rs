@@ -68,21 +68,8 @@ pub enum About {
     Existing,
 }
 
-/// The member `entity`, which published clients send. It is read as a map first, since serde would accept an array for
-/// a struct.
-#[derive(Debug, Deserialize)]
-#[serde(try_from = "serde_json::Map<String, serde_json::Value>")]
-struct Reference(EntityReference);
-
-impl TryFrom<serde_json::Map<String, serde_json::Value>> for Reference {
-    type Error = serde_json::Error;
-
-    fn try_from(members: serde_json::Map<String, serde_json::Value>) -> Result<Self, Self::Error> {
-        serde_json::from_value(members.into()).map(Self)
-    }
-}
-
-/// The identifier, and members that clients for similar platforms send.
+/// The member `entity`, which published clients send: the identifier, and members that clients for similar platforms
+/// send.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 #[expect(dead_code, reason = "clients send it, and nothing depends on it")]
@@ -157,7 +144,7 @@ impl Members {
         let order = body.optional_word("order", "`none` or `subject`");
         let signature = body.optional_word("signature", "`hmac` or `ed25519`");
         let temporary = about.temporary(body, is_pulled);
-        let reference: Option<Reference> = body.optional("entity", "an object with identifier and name");
+        let reference: Option<EntityReference> = body.optional_object("entity", "an object with identifier and name");
 
         let violations = &mut body.violations;
         let name =
@@ -219,8 +206,8 @@ impl Members {
 }
 
 /// Refuses a member `entity` that differs from the managing entity in the path.
-fn check_reference(reference: Option<Reference>, entity: &EntityId, violations: &mut Violations) {
-    if reference.is_some_and(|Reference(reference)| reference.identifier != entity.as_str()) {
+fn check_reference(reference: Option<EntityReference>, entity: &EntityId, violations: &mut Violations) {
+    if reference.is_some_and(|reference| reference.identifier != entity.as_str()) {
         let pointer = Pointer::from("entity").member("identifier");
         violations.add(pointer, Rule::Inconsistent, "must be the path's managing entity, or be omitted");
     }
@@ -339,6 +326,13 @@ mod tests {
         let body =
             r#"{"entity":{"identifier":"other","identifier":"demo-hotel","name":null,"metadata":{"a":[{"b":null}]}}}"#;
         assert_eq!(violations(About::Existing, body), ["entity.identifier", "entity.name", "entity.metadata.a[0].b"]);
+    }
+
+    #[test]
+    fn an_entity_is_an_object() {
+        for bad in [r#"["demo-hotel"]"#, r#"["demo-hotel","n","t","s","u","i","p",{}]"#, r#""demo-hotel""#, "{}"] {
+            assert_eq!(violations(About::Existing, &format!(r#"{{"entity":{bad}}}"#)), ["entity"], "{bad}");
+        }
     }
 
     #[test]
