@@ -88,6 +88,12 @@ async fn an_integer_may_be_written_with_a_fraction_of_zero(suite: Arc<Suite>) {
     assert_eq!(call.expect(200).await.json()["version"], 2);
     let rotation = entity.rotate(id).body("application/json", r#"{"overlapSeconds":3.6e3}"#);
     rotation.expect(200).await;
+    // As doubles, these numbers are integers.
+    let exact = entity.rotate(id).body("application/json", r#"{"overlapSeconds":1e-400}"#);
+    exact.refused(400, "invalid-request").await;
+    let change = r#"{"name":"changed","version":2.00000000000000001e0}"#;
+    let exact = entity.call("PATCH", &format!("/webhook/{id}")).body("application/json", change);
+    exact.refused(400, "invalid-request").await;
     // Times with upper- or lower-case letters (RFC 3339, section 5.6), and with an offset as Python writes it.
     for since in ["2026-11-20t09:45:00z", "2026-11-20T09:45:00+0000"] {
         let recovery =

@@ -21,6 +21,9 @@ pub const MAX_BYTES: usize = 1024 * 1024;
 /// The deepest nesting of a body. Deeper bodies break receivers' parsers.
 pub const MAX_DEPTH: usize = 100;
 
+/// The length of the longest integer whose digits are written out: more than any integer type has.
+const LONGEST_INTEGER: usize = 40;
+
 /// Checks the body of an operation without input: it must be absent, or an object without members.
 pub fn no_input(body: &[u8]) -> Result<(), Problem> {
     if body.trim_ascii().is_empty() { Ok(()) } else { JsonBody::read(body)?.finish() }
@@ -242,19 +245,35 @@ fn if_begins<T: DeserializeOwned>(begin: char, json: &str) -> Option<T> {
     json.starts_with(begin).then(|| serde_json::from_str(json).ok())?
 }
 
-/// The digits of a JSON number that is an integer. `2.0` and `1e3` are integers in JSON Schema 2020-12 (§4.2.3), and
-/// clients that have only doubles write them. `None` for other values. Beyond 2⁵³, where a double is not exact, only
-/// numbers written like `2.0` are converted.
+/// The digits of a JSON number that is an integer: one whose exact value has no fraction, in any notation. `2.0` and
+/// `1e3` are integers in JSON Schema 2020-12 (§4.2.3), and clients that have only doubles write them. `None` for other
+/// values. A number of more than `LONGEST_INTEGER` digits is left as it was written: no integer type can hold it.
 pub fn plain_integer(json: &str) -> Option<String> {
-    const EXACT: f64 = 9_007_199_254_740_992.0;
-    let number = serde_json::from_str::<f64>(json).ok()?;
     let json = json.trim();
-    // A fraction without an exponent is checked as text, since a double could round it away.
-    if let Some((whole, fraction)) = json.split_once('.').filter(|_| !json.contains(['e', 'E'])) {
-        let is_integer = fraction.bytes().all(|digit| digit == b'0');
-        return is_integer.then(|| if whole == "-0" { "0".to_owned() } else { whole.to_owned() });
+    // `RawValue` accepts numbers beyond a double's range as well.
+    let is_number = json.starts_with(|first: char| first == '-' || first.is_ascii_digit())
+        && serde_json::from_str::<&RawValue>(json).is_ok();
+    let (mantissa, exponent) = is_number.then(|| json.split_once(['e', 'E']).unwrap_or((json, "0")))?;
+    let (sign, mantissa) = mantissa.strip_prefix('-').map_or(("", mantissa), |mantissa| ("-", mantissa));
+    let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
+    let digits = format!("{whole}{fraction}");
+    let significant = digits.trim_end_matches('0');
+    if significant.is_empty() {
+        return Some("0".to_owned());
     }
-    (number.fract() == 0.0 && number.abs() < EXACT).then(|| (number as i64).to_string())
+    // How many zeros follow the significant digits; negative if some of these are behind the point.
+    let shift = i128::try_from(digits.len() - significant.len()).ok()? - i128::try_from(fraction.len()).ok()?;
+    let zeros = match exponent.parse::<i64>() {
+        Ok(exponent) => i128::from(exponent) + shift,
+        Err(_) if exponent.starts_with('-') => return None,
+        Err(_) => return Some(json.to_owned()),
+    };
+    if zeros < 0 {
+        return None;
+    }
+    let significant = significant.trim_start_matches('0');
+    let zeros = usize::try_from(zeros).ok().filter(|zeros| significant.len().saturating_add(*zeros) <= LONGEST_INTEGER);
+    Some(zeros.map_or_else(|| json.to_owned(), |zeros| format!("{sign}{significant}{}", "0".repeat(zeros))))
 }
 
 /// The text without the byte order mark at its beginning, if it has one.
@@ -426,6 +445,10 @@ mod tests {
             ("-0.0", 0),
             ("-0", 0),
             ("9007199254740993.0", 9_007_199_254_740_993),
+            ("9007199254740993e0", 9_007_199_254_740_993),
+            ("0.0018446744073709551615E22", 18_446_744_073_709_551_615),
+            ("0e999999999999999999999", 0),
+            ("0.00e-5", 0),
             ("18446744073709551615", u64::MAX),
         ] {
             assert_eq!(read(written), Some(number), "{written}");
@@ -436,6 +459,10 @@ mod tests {
             "1e-1",
             "1e300",
             "1.00000000000000001",
+            "1.00000000000000001e0",
+            "1e-400",
+            "10e-99999999999999999999",
+            "1e999999999",
             "4503599627370496.5",
             "18446744073709551616",
             "\"2\"",
@@ -459,6 +486,24 @@ mod tests {
         body.optional_texts("other", "an object of texts");
         body.optional_texts("list", "an object of texts");
         assert_eq!(violations(body.finish().expect_err("violations")), ["headers.X-A", "other", "list"]);
+    }
+
+    #[test]
+    fn an_integer_that_is_too_large_is_out_of_range_however_it_is_written() {
+        let nines = "9".repeat(100_000);
+        let large = ["1e16", "-1E+400", "1e999999999", "1e99999999999999999999", "0.1e18446744073709551616", &nines];
+        for number in large {
+            let text = format!(r#"{{"limit":{number}}}"#);
+            let mut body = JsonBody::read(text.as_bytes()).expect("an object");
+            assert_eq!(body.optional::<u16>("limit", "a number"), None, "{number:.20}");
+            assert_eq!(body.into_violations().into_list()[0].rule, Rule::OutOfRange, "{number:.20}");
+        }
+        for (written, digits) in [("1e16", "10000000000000000"), ("-1.50e2", "-150"), ("1e999999999", "1e999999999")] {
+            assert_eq!(plain_integer(written).as_deref(), Some(digits));
+        }
+        for other in ["1e-999999999", "1e-99999999999999999999", "01", "1.", "-", "", "1 2", "true", "\"1\""] {
+            assert_eq!(plain_integer(other), None, "{other}");
+        }
     }
 
     #[test]

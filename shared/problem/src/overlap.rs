@@ -47,7 +47,7 @@ mod tests {
         ] {
             assert_eq!(overlap(body.as_bytes()).expect(body).as_secs(), seconds, "{body}");
         }
-        for bad in ["604801", "604801.0", "-1", "1.5", "null", "\"1\"", "99999999999"] {
+        for bad in ["604801", "604801.0", "-1", "1.5", "null", "\"1\"", "99999999999", "1e-400"] {
             let body = format!(r#"{{"overlapSeconds":{bad}}}"#);
             let problem = overlap(body.as_bytes()).expect_err(bad);
             assert_eq!(problem.violations()[0].pointer, "overlapSeconds".into(), "{bad}");
