@@ -43,7 +43,10 @@ impl<'a> Query<'a> {
 
     /// Takes an optional parameter that is a number in a range.
     pub fn number<T>(&mut self, name: &'static str, what: &str, read: impl FnOnce(&'a str) -> Option<T>) -> Option<T> {
-        let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+        let is_number = |text: &str| {
+            let digits = text.strip_prefix('-').unwrap_or(text);
+            !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit())
+        };
         self.take(name, what, |text| if is_number(text) { Rule::OutOfRange } else { Rule::InvalidType }, read)
     }
 
@@ -148,14 +151,15 @@ mod tests {
 
     #[test]
     fn a_number_is_out_of_its_range_or_no_number() {
-        let mut query = Query::new([("a", "101"), ("b", "x"), ("c", ""), ("d", "no")]);
+        let mut query = Query::new([("a", "101"), ("b", "-1"), ("c", "x"), ("d", ""), ("e", "-"), ("f", "no")]);
         let mut number =
             |name| query.number(name, "1 to 100", |text| text.parse().ok().filter(|number| *number <= 100));
-        assert_eq!(["a", "b", "c"].map(&mut number), [None::<u8>; 3]);
-        assert_eq!(query.one_of("d", "`true` or `false`", |text| text.parse::<bool>().ok()), None);
+        assert_eq!(["a", "b", "c", "d", "e"].map(&mut number), [None::<u8>; 5]);
+        assert_eq!(query.one_of("f", "`true` or `false`", |text| text.parse::<bool>().ok()), None);
         let violations = query.finish().expect_err("violations").violations();
         let rules: Vec<_> = violations.iter().map(|violation| violation.rule).collect();
-        assert_eq!(rules, [Rule::OutOfRange, Rule::InvalidType, Rule::InvalidType, Rule::UnknownValue]);
+        let [out, other] = [Rule::OutOfRange, Rule::InvalidType];
+        assert_eq!(rules, [out, out, other, other, other, Rule::UnknownValue]);
     }
 
     #[test]
