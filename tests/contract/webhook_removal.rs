@@ -8,7 +8,10 @@ use serde_json::{Value, json};
 
 use crate::{
     delivery_list::hook_for,
-    harness::{Behaviour, Entity, Gate, Hook, LONG, Receiver, Settings, Suite, Table, announced, invocation, until},
+    harness::{
+        Behaviour, Entity, Gate, Hook, LONG, Receiver, Settings, Suite, Table, announced, invalid_values, invocation,
+        until,
+    },
     sweep::{sweep, swept_by_hand, until_opens},
 };
 
@@ -32,6 +35,16 @@ async fn a_removed_webhook_is_gone(suite: Arc<Suite>) {
     let listed = entity.get("/webhook/list").expect(200).await.json();
     assert_eq!(listed.as_array().map(Vec::len), Some(1));
     assert_eq!(listed[0]["id"], kept.id.as_str());
+}
+
+#[contract_test]
+async fn a_removal_refuses_input_that_it_would_drop(suite: Arc<Suite>) {
+    let entity = suite.entity().await;
+    let hook = entity.hook("http://127.0.0.1:9/").await;
+    let problem = entity.remove(&hook.id).json(&json!({ "version": 3 })).refused(400, "invalid-request").await;
+    assert_eq!(invalid_values(&problem), ["body/version"]);
+    entity.get(&format!("/webhook/{}", hook.id)).expect(200).await;
+    entity.remove(&hook.id).json(&json!({})).expect(200).await;
 }
 
 #[contract_test]

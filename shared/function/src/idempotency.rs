@@ -32,7 +32,7 @@ pub fn idempotent_request(call: &EntityCall) -> Result<Option<IdempotentRequest>
         idempotency_key(call).map_err(|fault| Violation::header("Idempotency-Key", Rule::InvalidFormat, fault))?;
     let Some(key) = key else { return Ok(None) };
     let verb = call.method();
-    // DELETE operations read no body.
+    // The gate admits no DELETE with input.
     let body: &[u8] = if *verb == Method::DELETE { b"" } else { &call.body };
     let request = IdempotentRequest::of_request(sender(call)?, key, body);
     Ok(Some(if *verb == Method::POST { request } else { request.with_verb(verb.as_str()) }))

@@ -9,7 +9,7 @@ use serde_json::json;
 
 use crate::{ACCEPTED_VERSIONS, SERVICE_VERSION_HEADER, coding, event::UnreadableBody, queries, routes, verbs};
 use auth::{AuthorizedEntity, Claims, EntityId, Scope, TokenFault, refusal};
-use problem::{Problem, ProblemKind, Query, Rule, Violation};
+use problem::{Problem, ProblemKind, Query, Rule, Violation, json_body::MAX_BYTES, no_input};
 
 /// The name of the path parameter that holds the managing entity.
 const ENTITY_PARAMETER: &str = "managingEntityIdentifier";
@@ -97,6 +97,17 @@ pub(crate) fn no_query(request: &Request<Body>) -> Result<(), Problem> {
     }
     let parameters = request.query_string_parameters_ref();
     Query::new(parameters.into_iter().flat_map(|parameters| parameters.iter())).finish()
+}
+
+/// Checks that the body of a DELETE is absent or has no members, since no removal takes input.
+pub(crate) fn no_input_of_removal(request: &Request<Body>) -> Result<(), Problem> {
+    if request.method() != Method::DELETE {
+        return Ok(());
+    }
+    if request.body().len() > MAX_BYTES {
+        return Err(Violation::whole_body(Rule::TooLong, "must be omitted").into());
+    }
+    no_input(request.body())
 }
 
 /// Checks that the version is absent or supported.
@@ -211,6 +222,24 @@ mod tests {
         assert_eq!(with("DELETE", "application/app1", "confirm=true"), Ok(()));
         assert_eq!(with("PATCH", "webhook/whk_1", "confirm=true"), Err(vec!["confirm".to_owned()]));
         assert_eq!(with("DELETE", "webhook/whk_1", "confirm=true"), Err(vec!["confirm".to_owned()]));
+    }
+
+    #[test]
+    fn a_removal_refuses_a_body_with_members() {
+        let with = |method: Method, body: &str| {
+            let mut request = Request::new(Body::from(body));
+            *request.method_mut() = method;
+            let checked = no_input_of_removal(&request);
+            checked.map_err(|problem| problem.violations().iter().map(Violation::name).collect::<Vec<_>>())
+        };
+        for good in ["", " \n", "{}", "{ }"] {
+            assert_eq!(with(Method::DELETE, good), Ok(()), "{good}");
+        }
+        assert_eq!(with(Method::DELETE, r#"{"version":3}"#), Err(vec!["version".to_owned()]));
+        for bad in ["[]", &" ".repeat(MAX_BYTES + 1)] {
+            assert_eq!(with(Method::DELETE, bad), Err(vec!["body".to_owned()]), "{bad:.9}");
+        }
+        assert_eq!(with(Method::PATCH, r#"{"version":3}"#), Ok(()), "its handler reads the body");
     }
 
     #[test]

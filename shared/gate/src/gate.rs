@@ -1,9 +1,9 @@
 //! The gate: the only code that admits a request by its access token, and that turns Problems into responses.
 //!
 //! `Gate::admit` runs the contract's checks in order, from the second to the seventh (numbered as in openapi.yaml,
-//! *Order of checks*). Of the seventh, it checks only the path's managing entity and the query of operations that take
-//! none; the handler does the rest, and the later checks. Unknown paths and most wrong verbs reach the `fallback`
-//! function, which uses the same gate.
+//! *Order of checks*). Of the seventh, it checks only the path's managing entity, the query of operations that take
+//! none, and the body of removals; the handler does the rest, and the later checks. Unknown paths and most wrong verbs
+//! reach the `fallback` function, which uses the same gate.
 
 use std::{panic::AssertUnwindSafe, sync::Arc};
 
@@ -120,10 +120,11 @@ impl Gate {
             checks::not_encoded(&request)?;
         }
         checks::readable_body(&request)?;
-        // 7, for the managing entity, and for the query if the operation takes none
+        // 7, for the managing entity, and for the query and the body if the operation takes none
         let entity = claims.as_ref().zip(entity).map(|(token, entity)| checks::entity(token, entity)).transpose()?;
         if entity.is_some() {
             checks::no_query(&request)?;
+            checks::no_input_of_removal(&request)?;
         }
         let (parts, body) = request.into_parts();
         let call = Call {
