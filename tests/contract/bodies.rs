@@ -170,6 +170,29 @@ async fn a_member_that_the_parser_would_misread_is_refused(suite: Arc<Suite>) {
     }
 }
 
+/// Check 7 comes before check 8.
+#[contract_test]
+async fn a_faulty_body_is_refused_before_a_malformed_identifier(suite: Arc<Suite>) {
+    let entity = suite.entity().await;
+    let operations = [
+        "/webhook/x/pause",
+        "/webhook/x/resume",
+        "/webhook/x/feed/read",
+        "/webhook/x/feed/ack",
+        "/webhook/x/feed/extend",
+        "/webhook/x/recover",
+        "/webhook/x/replay",
+        "/webhook/x/secret",
+        "/webhook/x/test",
+        "/webhook/delivery/x/resend",
+        "/webhook/delivery/x/cancel",
+    ];
+    for path in operations {
+        let problem = entity.post(path).json(&json!({ "nonsense": 1 })).refused(400, "invalid-request").await;
+        assert!(invalid_values(&problem).contains(&"body/nonsense".to_owned()), "{path}: {problem}");
+    }
+}
+
 #[contract_test]
 async fn an_entity_that_cannot_exist_is_a_violation(suite: Arc<Suite>) {
     let token = suite.api.token(Application::Platform, "").await;

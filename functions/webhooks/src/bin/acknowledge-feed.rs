@@ -24,11 +24,10 @@ async fn serve() -> Result<(), StartError> {
 }
 
 async fn answer(feeds: &Feeds, call: EntityCall) -> Result<Reply, Problem> {
-    let webhook = webhook_id(&call)?;
     if call.route().ends_with("/extend") {
         let extension = Extension::read(&call.body)?;
-        return Reply::ok(&feeds.extend(&call.entity, &webhook, extension).await?);
+        return Reply::ok(&feeds.extend(&call.entity, &webhook_id(&call)?, extension).await?);
     }
     let answers = Acknowledgement::read(&call.body)?;
-    Reply::ok(&feeds.acknowledge(&call.entity, &webhook, answers).await?)
+    Reply::ok(&feeds.acknowledge(&call.entity, &webhook_id(&call)?, answers).await?)
 }

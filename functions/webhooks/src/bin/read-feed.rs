@@ -44,8 +44,8 @@ async fn read(
     (feeds, rings, presence): &(Feeds, KeyRings, ClientPresence),
     call: EntityCall,
 ) -> Result<Reply, Problem> {
-    let webhook = webhook_id(&call)?;
     let request = FeedRequest::read(&call.body)?;
+    let webhook = webhook_id(&call)?;
     let once = idempotent_request(&call)?;
     let client = Client { presence, request_id: &call.request_id };
     let page = feeds.read(rings, &call.entity, &webhook, request, once.as_ref(), &client).await?;

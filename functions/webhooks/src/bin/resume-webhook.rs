@@ -30,11 +30,10 @@ async fn serve() -> Result<(), StartError> {
 }
 
 async fn pause_or_resume(pausing: &Pausing, call: EntityCall) -> Result<Reply, Problem> {
-    let id = webhook_id(&call)?;
     if call.route().ends_with("/pause") {
         let request = PauseRequest::read(&call.body, pausing.clock.now())?;
-        return Reply::ok(&pausing.pause(&call.entity, &id, request).await?);
+        return Reply::ok(&pausing.pause(&call.entity, &webhook_id(&call)?, request).await?);
     }
     no_input(&call.body)?;
-    Reply::ok(&pausing.resume(&call.entity, &id).await?)
+    Reply::ok(&pausing.resume(&call.entity, &webhook_id(&call)?).await?)
 }
