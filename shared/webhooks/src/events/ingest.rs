@@ -209,6 +209,10 @@ mod tests {
                 r#"{"type":"booking.created","managingEntityIdentifier":"a","data":{"b":"\ud800"},"subject":"\ud800"}"#,
                 &["detail.data.b", "detail.subject"],
             ),
+            (
+                r#"{"type":"booking.created","managingEntityIdentifier":"a","data":{"$serde_json::private::RawValue":"{}"}}"#,
+                &["detail.data.$serde_json::private::RawValue"],
+            ),
         ] {
             assert_eq!(read(detail), invalid(fields), "{detail}");
         }
