@@ -210,6 +210,24 @@ fn every_queue_hides_a_message_for_six_timeouts_of_its_function() {
     }
 }
 
+/// After about 16 passes through a queue, Lambda takes a function that sends to queues for an endless loop and no longer
+/// invokes it with the message. <https://docs.aws.amazon.com/lambda/latest/dg/invocation-recursion.html>
+#[test]
+fn a_function_that_reads_from_and_sends_to_queues_may_be_recursive() {
+    let resources = expanded();
+    let mut sending = 0;
+    for (id, mapping) in of_type(&resources, "AWS::Lambda::EventSourceMapping") {
+        let function = function_behind(&resources, &mapping["Properties"]["FunctionName"]);
+        let properties = &resources[&function]["Properties"];
+        let role = properties["Role"]["Fn::GetAtt"][0].as_str().expect("a separate role");
+        if resources[role].to_string().contains("sqs:SendMessage") {
+            sending += 1;
+            assert_eq!(properties["RecursiveLoop"], "Allow", "{function}, which {id} invokes");
+        }
+    }
+    assert!(sending > 0, "no function sends to queues");
+}
+
 /// Only the alarms on schedules treat missing data as a breach, so in a new stack they fire until the schedules have
 /// run. `make deploy` therefore sets the stack's topic only afterwards.
 #[test]
