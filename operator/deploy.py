@@ -140,7 +140,7 @@ def answers(environment, release=None):
     except (yaml.YAMLError, KeyError, TypeError, ValueError, AttributeError) as error:
         fail(f"{path.name} is not in the format that `make deploy` writes: {error}")
     declared = (release or template())["Parameters"]
-    # Even a release without this parameter must use the table.
+    # Even a release without this parameter must use the table. Without a line in the file, `None`.
     table = overrides.get("TableName")
     unknown = [name for name in overrides if name not in declared and not (release and name == "TableName")]
     if unknown and release:
@@ -185,9 +185,24 @@ def described(stack, region):
     return found and found["Stacks"][0]
 
 
-def is_new(stack, region):
+def parameters_of(found):
+    """The parameters of a stack, as CloudFormation describes it."""
+    return {one["ParameterKey"]: one["ParameterValue"] for one in found.get("Parameters", [])}
+
+
+def check_table_choice(environment, read, before):
+    """Fails if the stack uses another table than its own, and the answers do not mention any."""
+    present = before.get("TableName")
+    if present and read["table"] is None:
+        name = file_of(environment).name
+        fail(
+            f"the stack {read['stack']} uses the table {present}, but {name} has no TableName, so the service would return to the stack's "
+            f'own table. Add the line `- "TableName={present}"` below parameter_overrides to keep the table, or `- "TableName="` to return'
+        )
+
+
+def is_new(stack, region, found):
     """Whether the stack does not exist yet. Removes the empty stack that a failed first deployment left."""
-    found = described(stack, region)
     status = found and found["StackStatus"]
     if status == "ROLLBACK_COMPLETE":
         print(f"The first deployment of {stack} failed and was rolled back. The empty stack is removed before the next attempt.")
@@ -265,9 +280,10 @@ def deploy(environment, version):
     if read["table"]:
         check_table(read["table"], region, environment, release)
         release = with_table(release, read["table"])
-    found = None if is_new(stack, region) else described(stack, region)
+    found = described(stack, region)
+    before = {} if is_new(stack, region, found) else parameters_of(found)
+    check_table_choice(environment, read, before)
     # A stack without an alarm topic is new, or its first deployment ended before its schedules had run.
-    before = {one["ParameterKey"]: one["ParameterValue"] for one in found.get("Parameters", [])} if found else {}
     first = dict(parameters)
     if not before.get("AlarmTopicArn"):
         first["AlarmTopicArn"] = ""

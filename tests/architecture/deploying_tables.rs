@@ -5,7 +5,7 @@ use std::fs;
 use serde_json::{Value, json};
 
 use crate::{
-    desk::{ANSWERS, Desk, root},
+    desk::{ANSWERS, Desk, root, stack},
     template::expanded_with,
 };
 
@@ -38,6 +38,27 @@ fn a_table_of_another_environment_is_refused() {
         "{refused}"
     );
     assert!(desk.calls_of("sam deploy").is_empty(), "nothing was changed");
+}
+
+/// An answer file from before a restore would silently make the service use the old table again.
+#[test]
+fn a_stack_returns_to_its_own_table_only_if_the_answers_say_so() {
+    let desk = Desk::new();
+    desk.succeeds(&["ask", "staging"], &ANSWERS);
+    desk.write("stack.json", stack("UPDATE_COMPLETE", &[("TableName", "restored-1")]).to_string());
+    let refused = desk.fails(&["deploy", "staging"], &[]);
+    for part in [
+        "waypost-staging uses the table restored-1, but samconfig-staging.yaml has no TableName",
+        r#"`- "TableName=restored-1"`"#,
+        r#"`- "TableName="`"#,
+    ] {
+        assert!(refused.contains(part), "{part}: {refused}");
+    }
+    assert!(desk.calls_of("sam deploy").is_empty(), "nothing was changed");
+    let answers = desk.read("samconfig-staging.yaml");
+    desk.write("samconfig-staging.yaml", answers.replace(r##"# - "TableName=""##, r#"- "TableName=""#));
+    desk.succeeds(&["deploy", "staging"], &[]);
+    assert_eq!(desk.calls_of("sam deploy").len(), 1);
 }
 
 /// A table that CloudFormation does not manage may lack one of this release's indexes, or the protection that the stack
