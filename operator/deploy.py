@@ -190,6 +190,17 @@ def parameters_of(found):
     return {one["ParameterKey"]: one["ParameterValue"] for one in found.get("Parameters", [])}
 
 
+def check_environment(environment, stack, found):
+    """Fails unless an existing stack belongs to this environment: the names of its secrets and logs would change."""
+    # A stack in this state has no parameters yet.
+    if found is None or found["StackStatus"] == "REVIEW_IN_PROGRESS":
+        return
+    owner = parameters_of(found).get("Environment")
+    if owner != environment:
+        belongs = f"belongs to the environment {owner}" if owner else "is not a deployment of this service"
+        fail(f"the stack {stack} {belongs}: correct stack_name in {file_of(environment).name}")
+
+
 def check_table_choice(environment, read, before):
     """Fails if the stack uses another table than its own, and the answers do not mention any."""
     present = before.get("TableName")
@@ -281,6 +292,7 @@ def deploy(environment, version):
         check_table(read["table"], region, environment, release)
         release = with_table(release, read["table"])
     found = described(stack, region)
+    check_environment(environment, stack, found)
     before = {} if is_new(stack, region, found) else parameters_of(found)
     check_table_choice(environment, read, before)
     # A stack without an alarm topic is new, or its first deployment ended before its schedules had run.

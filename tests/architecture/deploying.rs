@@ -6,7 +6,7 @@ use std::{collections::BTreeMap, fs};
 use serde_json::{Value, json};
 
 use crate::{
-    desk::{ANSWERS, Desk, parameters_of, root, stack, template},
+    desk::{ANSWERS, Desk, parameters_of, root, stack, stack_of, template},
     template::expanded_with,
 };
 
@@ -137,6 +137,25 @@ fn a_stack_that_works_is_never_removed() {
         assert_eq!(succeeded, !status.ends_with("_FAILED"), "{status}");
     }
     assert!(!desk.calls().iter().any(|call| call.contains("delete-stack")));
+}
+
+/// An answer file that was copied from another environment names the other one's stack.
+#[test]
+fn the_stack_of_another_environment_is_not_changed() {
+    let desk = Desk::new();
+    desk.succeeds(&["ask", "staging"], &ANSWERS);
+    let foreign = json!({ "Stacks": [{ "StackStatus": "UPDATE_COMPLETE" }] });
+    for (found, reason) in [
+        (stack_of("production", "UPDATE_COMPLETE", &[]), "belongs to the environment production"),
+        (stack_of("production", "ROLLBACK_COMPLETE", &[]), "belongs to the environment production"),
+        (foreign, "is not a deployment of this service"),
+    ] {
+        desk.write("stack.json", found.to_string());
+        let refused = desk.fails(&["deploy", "staging"], &[]);
+        assert!(refused.contains(&format!("the stack waypost-staging {reason}: correct stack_name")), "{refused}");
+    }
+    let changes = |call: &String| call.starts_with("sam deploy") || call.contains("delete-stack");
+    assert!(!desk.calls().iter().any(changes), "nothing was changed");
 }
 
 /// In a stack whose schedules have not yet run, the alarms for missing schedules fire.

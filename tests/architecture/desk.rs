@@ -165,10 +165,15 @@ impl Desk {
     }
 }
 
-/// CloudFormation's description of a stack with this status and these parameters.
+/// CloudFormation's description of a stack of the environment `staging` with this status and these parameters.
 pub fn stack(status: &str, parameters: &[(&str, &str)]) -> Value {
+    stack_of("staging", status, parameters)
+}
+
+/// CloudFormation's description of a stack of an environment.
+pub fn stack_of(environment: &str, status: &str, parameters: &[(&str, &str)]) -> Value {
     let parameter = |(key, value): &(&str, &str)| json!({ "ParameterKey": key, "ParameterValue": value });
     let outputs = [json!({ "OutputKey": "ApiEndpoint", "OutputValue": "https://a1b2.example.com" })];
-    let parameters: Vec<_> = parameters.iter().map(parameter).collect();
+    let parameters: Vec<_> = [("Environment", environment)].iter().chain(parameters).map(parameter).collect();
     json!({ "Stacks": [{ "StackStatus": status, "Parameters": parameters, "Outputs": outputs }] })
 }
