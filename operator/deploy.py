@@ -312,6 +312,8 @@ def deploy(environment, version):
         sam(environment, parameters, release)
     if not version:
         releases.store(environment, read, deployed)
+    # Last, since the deployment is complete even if the operator has no right to this.
+    aws(region, "cloudformation", "update-termination-protection", "--stack-name", stack, "--enable-termination-protection")
 
 
 def main():

@@ -139,6 +139,16 @@ fn a_stack_that_works_is_never_removed() {
     assert!(!desk.calls().iter().any(|call| call.contains("delete-stack")));
 }
 
+#[test]
+fn a_deployed_stack_is_protected_against_deletion() {
+    const PROTECTED: &str = "aws cloudformation update-termination-protection";
+    let desk = Desk::new();
+    desk.succeeds(&["ask", "staging"], &ANSWERS);
+    desk.succeeds(&["deploy", "staging"], &[]);
+    assert_eq!(desk.calls().last().map(String::as_str), Some(PROTECTED));
+    assert!(desk.path("protected").exists());
+}
+
 /// An answer file that was copied from another environment names the other one's stack.
 #[test]
 fn the_stack_of_another_environment_is_not_changed() {

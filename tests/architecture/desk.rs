@@ -32,6 +32,7 @@ case "$1 $2" in
     "cloudformation describe-stacks")
         if test -e stack.json; then cat stack.json; else echo "Stack with id waypost-staging does not exist" >&2; exit 254; fi ;;
     "cloudformation delete-stack") rm stack.json ;;
+    "cloudformation update-termination-protection") test "$5" = --enable-termination-protection && touch protected ;;
     "sts get-caller-identity")
         if test -e anonymous; then echo "Unable to locate credentials." >&2; exit 253; fi
         echo '{"Account": "123456789012", "Arn": "arn:aws:iam::123456789012:user/operator"}' ;;

@@ -60,5 +60,5 @@ def move_table(old: Service, new: Service, manual: Manual) -> None:
 
 def remove(old: Stack, manual: Manual) -> None:
     """Removes the stack in the old region."""
-    manual.follow(HEADING, "aws cloudformation delete-stack", places={OLD: REGION})
+    manual.follow(HEADING, "aws cloudformation update-termination-protection", places={OLD: REGION})
     old.settle_deletion()
