@@ -222,6 +222,8 @@ def is_new(stack, region, found):
         return True
     if status in ("ROLLBACK_FAILED", "CREATE_FAILED", "DELETE_FAILED"):
         fail(f"the stack {stack} is {status}: see `A first deployment that fails` in docs/deploy.md")
+    if status == "UPDATE_ROLLBACK_FAILED":
+        fail(f"the stack {stack} is {status}: see `Updating` in docs/deploy.md")
     return status in (None, "REVIEW_IN_PROGRESS")
 
 

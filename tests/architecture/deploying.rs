@@ -130,8 +130,14 @@ fn a_first_deployment_that_failed_is_repeated_by_the_same_command() {
 fn a_stack_that_works_is_never_removed() {
     let desk = Desk::new();
     desk.succeeds(&["ask", "staging"], &ANSWERS);
-    for status in ["CREATE_COMPLETE", "UPDATE_COMPLETE", "UPDATE_ROLLBACK_COMPLETE", "ROLLBACK_FAILED", "DELETE_FAILED"]
-    {
+    for status in [
+        "CREATE_COMPLETE",
+        "UPDATE_COMPLETE",
+        "UPDATE_ROLLBACK_COMPLETE",
+        "UPDATE_ROLLBACK_FAILED",
+        "ROLLBACK_FAILED",
+        "DELETE_FAILED",
+    ] {
         desk.write("stack.json", stack(status, &[]).to_string());
         let succeeded = desk.run(&["deploy", "staging"], &[]).status.success();
         assert_eq!(succeeded, !status.ends_with("_FAILED"), "{status}");
