@@ -44,12 +44,7 @@ impl Configuration {
         let Ok(mut body) = JsonBody::read(text.as_bytes()) else {
             return Err(ConfigurationError(vec!["it must be an object".to_owned()]));
         };
-        // An edition's members may be null.
-        let list = match body.take_raw("editions") {
-            Some(text) => serde_json::from_str::<Vec<Value>>(text).map_err(|_| "must be a list"),
-            None => Err("is missing; it must be a list"),
-        };
-        let list = body.violations.note("editions", Rule::InvalidType, list).unwrap_or_default();
+        let list = body.required::<Vec<Value>>("editions", "a list").unwrap_or_default();
         report("", body.into_violations(), &mut faults);
         let editions: Vec<_> = list
             .iter()

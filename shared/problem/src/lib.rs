@@ -1,6 +1,7 @@
 #![doc = include_str!("../README.md")]
 
 pub mod canonical;
+mod duplicates;
 pub mod json_body;
 pub mod kind;
 mod limit;
@@ -8,7 +9,6 @@ mod members;
 mod metadata;
 pub mod name;
 pub mod near;
-mod nested;
 pub mod overlap;
 mod private_names;
 mod problem;

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::{InputPart, Pointer, Problem, Rule, Violation, nested, surrogates};
+use crate::{InputPart, Pointer, Problem, Rule, Violation, duplicates, surrogates};
 
 /// The maximum number of violations in a response.
 pub(crate) const MAX_VIOLATIONS: usize = 100;
@@ -52,15 +52,13 @@ impl Violations {
         !unpaired.is_empty()
     }
 
-    /// Adds a violation for each duplicate member and each null within a member's JSON, and returns whether there are
-    /// any.
-    pub(crate) fn note_nested(&mut self, name: &str, json: &str) -> bool {
-        let faults = nested::faults(json, MAX_VIOLATIONS);
-        let is_faulty = !faults.is_empty();
-        for (pointer, rule, detail) in faults {
-            self.add(Pointer::from(name).within(&pointer), rule, detail);
+    /// Adds a violation for each duplicate member within a member's JSON, and returns whether there are any.
+    pub(crate) fn note_duplicates(&mut self, name: &str, json: &str) -> bool {
+        let duplicates = duplicates::find(json, MAX_VIOLATIONS);
+        for pointer in &duplicates {
+            self.add(Pointer::from(name).within(pointer), Rule::Duplicate, "must be given only once");
         }
-        is_faulty
+        !duplicates.is_empty()
     }
 
     /// All violations.

@@ -105,10 +105,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn duplicate_members_and_null_in_a_key_are_refused_with_their_places() {
+    fn duplicate_members_of_a_key_are_refused_with_their_places() {
         let body = br#"{"publicKey":{"kty":"OKP","crv":"Ed25519","crv":"P-256","x":"","alg":null}}"#;
         let violations = read(body, Time::from_millis(0)).expect_err("refused").violations();
         let names: Vec<_> = violations.iter().map(Violation::name).collect();
-        assert_eq!(names, ["publicKey.crv", "publicKey.alg"]);
+        assert_eq!(names, ["publicKey.crv"]);
     }
 }

@@ -1,24 +1,20 @@
-//! Faults within a member's value: a duplicate member, and null in place of a member's value. Serde would keep the last
-//! of duplicate members, and would take null for a missing member.
+//! Duplicate members within a member's value. Serde would keep the last of them.
 
 use std::{collections::HashSet, fmt};
 
 use serde::de::{DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
 
-use crate::{Pointer, Rule};
+use crate::Pointer;
 
-/// A fault: its place within the value, the rule, and the text of the violation.
-type Fault = (Pointer, Rule, &'static str);
-
-/// The first faults within a value, at most this many. JSON that `serde_json` cannot read is read up to that place: reading the value
-/// fails as well.
-pub(crate) fn faults(json: &str, limit: usize) -> Vec<Fault> {
-    let mut faults = Faults { path: Vec::new(), found: Vec::new(), limit };
+/// The places of the first duplicate members within a value, at most this many. JSON that `serde_json` cannot read is
+/// read up to that place: reading the value fails as well.
+pub(crate) fn find(json: &str, limit: usize) -> Vec<Pointer> {
+    let mut duplicates = Duplicates { path: Vec::new(), found: Vec::new(), limit };
     if json.starts_with(['{', '[']) {
         let mut deserializer = serde_json::Deserializer::from_str(json);
-        let _read = Nested(&mut faults).deserialize(&mut deserializer);
+        let _read = Nested(&mut duplicates).deserialize(&mut deserializer);
     }
-    faults.found
+    duplicates.found
 }
 
 /// A step from a value to one within it.
@@ -27,27 +23,27 @@ enum Step {
     Element(usize),
 }
 
-struct Faults {
+struct Duplicates {
     /// The way to the value that is read.
     path: Vec<Step>,
-    found: Vec<Fault>,
+    found: Vec<Pointer>,
     limit: usize,
 }
 
-impl Faults {
-    fn add(&mut self, rule: Rule, detail: &'static str) {
+impl Duplicates {
+    fn add(&mut self) {
         if self.found.len() < self.limit {
             let pointer = self.path.iter().fold(Pointer::default(), |pointer, step| match step {
                 Step::Member(name) => pointer.member(name),
                 Step::Element(index) => pointer.at(*index),
             });
-            self.found.push((pointer, rule, detail));
+            self.found.push(pointer);
         }
     }
 }
 
 /// A value and everything within it.
-struct Nested<'a>(&'a mut Faults);
+struct Nested<'a>(&'a mut Duplicates);
 
 impl<'de> DeserializeSeed<'de> for Nested<'_> {
     type Value = ();
@@ -65,10 +61,6 @@ impl<'de> Visitor<'de> for Nested<'_> {
     }
 
     fn visit_unit<E>(self) -> Result<(), E> {
-        // An element that is null has the wrong type, which reading the list finds.
-        if matches!(self.0.path.last(), Some(Step::Member(_))) {
-            self.0.add(Rule::InvalidType, "must not be null");
-        }
         Ok(())
     }
 
@@ -110,7 +102,7 @@ impl<'de> Visitor<'de> for Nested<'_> {
             let is_new = names.insert(name.clone());
             self.0.path.push(Step::Member(name));
             if !is_new {
-                self.0.add(Rule::Duplicate, "must be given only once");
+                self.0.add();
             }
             members.next_value_seed(Nested(&mut *self.0))?;
             self.0.path.pop();
@@ -123,24 +115,18 @@ impl<'de> Visitor<'de> for Nested<'_> {
 mod tests {
     use super::*;
 
-    fn found(json: &str) -> Vec<(String, Rule)> {
-        faults(json, 100).into_iter().map(|(pointer, rule, _)| (pointer.as_str().to_owned(), rule)).collect()
+    fn found(json: &str) -> Vec<String> {
+        find(json, 100).iter().map(|pointer| pointer.as_str().to_owned()).collect()
     }
 
     #[test]
-    fn duplicate_members_and_null_are_found_at_every_depth() {
-        let json = r#"{"a":1,"\u0061":2,"b":[{"c":null,"d":{"e":[],"e":true}},{"c":-1.5}],"f/g":null}"#;
-        let expected = [
-            ("/a", Rule::Duplicate),
-            ("/b/0/c", Rule::InvalidType),
-            ("/b/0/d/e", Rule::Duplicate),
-            ("/f~1g", Rule::InvalidType),
-        ];
-        assert_eq!(found(json), expected.map(|(pointer, rule)| (pointer.to_owned(), rule)));
+    fn duplicate_members_are_found_at_every_depth() {
+        let json = r#"{"a":1,"\u0061":2,"b":[{"c":null,"d":{"e":[],"e":true}},{"c":-1.5}],"f/g":null,"f/g":0}"#;
+        assert_eq!(found(json), ["/a", "/b/0/d/e", "/f~1g"]);
     }
 
     #[test]
-    fn a_value_without_such_members_has_no_faults() {
+    fn a_value_without_duplicates_has_none() {
         for json in ["null", "1", r#""null""#, "[null,[null]]", r#"[{"a":1},{"a":{"a":2}}]"#, "{}", "[]"] {
             assert!(found(json).is_empty(), "{json}");
         }
@@ -148,8 +134,8 @@ mod tests {
 
     #[test]
     fn a_report_is_bounded_and_unreadable_json_is_read_up_to_its_fault() {
-        let many = vec![r#"{"a":null}"#; 1_000].join(",");
-        assert_eq!(faults(&format!("[{many}]"), 100).len(), 100);
-        assert_eq!(found(r#"{"a":null,"b":1e400,"c":null}"#), [("/a".to_owned(), Rule::InvalidType)]);
+        let many = vec![r#"{"a":1,"a":2}"#; 1_000].join(",");
+        assert_eq!(find(&format!("[{many}]"), 100).len(), 100);
+        assert_eq!(found(r#"{"a":1,"a":2,"b":1e400,"c":1,"c":2}"#), ["/a"]);
     }
 }
