@@ -4,7 +4,7 @@ use std::{collections::HashSet, fmt};
 
 use serde::de::{DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
 
-use crate::Pointer;
+use crate::{MAX_POINTER, Pointer};
 
 /// The places of the first duplicate members within a value, at most this many. JSON that `serde_json` cannot read is
 /// read up to that place: reading the value fails as well.
@@ -32,13 +32,21 @@ struct Duplicates {
 
 impl Duplicates {
     fn add(&mut self) {
-        if self.found.len() < self.limit {
-            let pointer = self.path.iter().fold(Pointer::default(), |pointer, step| match step {
-                Step::Member(name) => pointer.member(name),
-                Step::Element(index) => pointer.at(*index),
-            });
-            self.found.push(pointer);
+        if self.found.len() >= self.limit {
+            return;
         }
+        // A violation shows only the beginning of a pointer, and names may be as long as the body.
+        let mut pointer = Pointer::default();
+        for step in &self.path {
+            if pointer.as_str().len() > MAX_POINTER {
+                break;
+            }
+            pointer = match step {
+                Step::Member(name) => pointer.member(&name[..name.floor_char_boundary(MAX_POINTER + 1)]),
+                Step::Element(index) => pointer.at(*index),
+            };
+        }
+        self.found.push(pointer);
     }
 }
 
@@ -134,6 +142,10 @@ mod tests {
 
     #[test]
     fn a_report_is_bounded_and_unreadable_json_is_read_up_to_its_fault() {
+        let long = "é".repeat(400_000);
+        let deep = format!("{}{{\"b\":1,\"b\":1}}{}", "{\"a\":".repeat(95), "}".repeat(95));
+        let found_in_long = find(&format!("{{\"{long}\":{deep}}}"), 100);
+        assert!(found_in_long[0].as_str().len() <= 2 * MAX_POINTER, "the pointer is cut");
         let many = vec![r#"{"a":1,"a":2}"#; 1_000].join(",");
         assert_eq!(find(&format!("[{many}]"), 100).len(), 100);
         assert_eq!(found(r#"{"a":1,"a":2,"b":1e400,"c":1,"c":2}"#), ["/a"]);

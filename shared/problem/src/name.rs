@@ -10,7 +10,8 @@ const BLACK_FLAG: char = '\u{1f3f4}';
 /// The tags for the letters of a region's code.
 const TAGS: RangeInclusive<char> = '\u{e0061}'..='\u{e007a}';
 const LAST_TAG: char = '\u{e007f}';
-/// The length of a region's code: two letters of the country, and up to four of its subdivision (ISO 3166-2).
+/// The length of a region's code: two letters of the country, and up to four of its subdivision (UTS #35). Codes with
+/// digits, which no flag in use has, are refused.
 const REGION_CODE: RangeInclusive<usize> = 3..=6;
 
 /// Checks a name of at most `longest` characters. Invisible characters, and characters that change the direction of the
