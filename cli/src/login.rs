@@ -112,6 +112,7 @@ impl StoredLogin {
     /// Removes the stored login of a profile, and returns its path; `None` if there was none.
     pub fn remove(profile: &Profile) -> Result<Option<PathBuf>, Failure> {
         let path = profile.path()?;
+        remove_unfinished(&path);
         match fs::remove_file(&path) {
             Ok(()) => Ok(Some(path)),
             Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
@@ -187,6 +188,19 @@ fn write(path: &Path, login: &StoredLogin) -> Result<(), Failure> {
         drop(fs::remove_file(&new));
         Failure::File { path: path.to_owned(), source }
     })
+}
+
+/// Removes the files of processes that were killed while they stored this login.
+fn remove_unfinished(path: &Path) {
+    let Some((folder, profile)) = path.parent().zip(path.file_stem()) else { return };
+    let beginning = format!("{}.", profile.to_string_lossy());
+    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+        let name = entry.file_name();
+        let name = name.to_string_lossy();
+        if name.starts_with(&beginning) && name.ends_with(".new") {
+            drop(fs::remove_file(entry.path()));
+        }
+    }
 }
 
 #[cfg(unix)]
@@ -366,6 +380,18 @@ mod tests {
         });
         assert!(read(&path).expect("it can be read") == Some(stored()));
         assert_eq!(names_in(folder.path()), ["login.json"]);
+    }
+
+    #[test]
+    fn the_file_of_a_killed_process_is_removed_with_its_login() {
+        let folder = tempfile::tempdir().expect("a folder");
+        for name in ["login.x7.new", "login.json", "other.x7.new"] {
+            fs::write(folder.path().join(name), "{}").expect("it can be written");
+        }
+        remove_unfinished(&folder.path().join("login.json"));
+        let mut names = names_in(folder.path());
+        names.sort_unstable();
+        assert_eq!(names, ["login.json", "other.x7.new"]);
     }
 
     #[test]

@@ -63,7 +63,8 @@ impl<'a> Patience<'a> {
 }
 
 /// Sends a request with its idempotency key, or with a random one, and returns the response's text. Repeats the request
-/// while its failure is temporary. If there is no response in the end, prints the advice for the key.
+/// while its failure is temporary. Prints the key before the first repetition, since a person may stop the program, and
+/// the advice for the key if there is no response in the end.
 pub async fn text_with_key(
     service: &Service,
     mut call: Call<'_>,
@@ -71,20 +72,28 @@ pub async fn text_with_key(
 ) -> Result<String, Failure> {
     let key = call.key.take().map_or_else(machine::random_text, Ok)?;
     let send = async || service.text(Call { key: Some(key.clone()), ..call.clone() }).await;
-    let answered = repeat(send).await;
+    let notice = |failure: &Failure| {
+        remark(format!("{} Trying again with the idempotency key {key}.", failure.sentence()));
+    };
+    let answered = repeat(send, notice).await;
     if answered.as_ref().is_err_and(|failure| failure.is_temporary() && failure.wait_for_limit().is_none()) {
         remark(advice(&key));
     }
     answered
 }
 
-/// Sends a request several times, while its failure is temporary. The request must have an idempotency key.
-async fn repeat<T>(request: impl AsyncFn() -> Result<T, Failure>) -> Result<T, Failure> {
+/// Sends a request several times, while its failure is temporary. The request must have an idempotency key. Calls
+/// `notice` once, before the first repetition.
+async fn repeat<T>(request: impl AsyncFn() -> Result<T, Failure>, notice: impl FnOnce(&Failure)) -> Result<T, Failure> {
     let mut pause = FIRST_PAUSE;
+    let mut notice = Some(notice);
     for _ in 1..TIMES {
         match request().await {
             // A call itself waits for limits.
             Err(failure) if failure.is_temporary() && failure.wait_for_limit().is_none() => {
+                if let Some(notice) = notice.take() {
+                    notice(&failure);
+                }
                 machine::pause(pause_before_next(failure.retry_after(), pause)).await;
                 pause *= 2;
             }

@@ -197,7 +197,8 @@ fn is_disabled(webhook: Option<&Webhook>) -> bool {
     webhook.is_some_and(|webhook| !webhook.enabled)
 }
 
-/// The commands for the next step, to paste. A disabled webhook refuses all of them, so enabling it comes first.
+/// The commands for the next step, to paste. A disabled webhook refuses resends and test events, so enabling it comes
+/// first.
 fn next_commands(delivery: &Diagnosed, webhook: Option<&Webhook>) -> Vec<String> {
     let is_disabled = is_disabled(webhook);
     let [id, webhook] = [&delivery.id, &delivery.webhook_identifier].map(|id| visible_line(id));
@@ -211,17 +212,18 @@ fn next_commands(delivery: &Diagnosed, webhook: Option<&Webhook>) -> Vec<String>
         _ if delivery.erased_date.is_some() || delivery.cancel_reason.as_deref() == Some("webhook-removed") => {
             Vec::new()
         }
+        (_, Some("redirected")) => {
+            let enabling = if is_disabled { " --enable" } else { "" };
+            vec![format!("waypost webhooks change {webhook} --url https://NEW-ADDRESS{enabling}"), resend]
+        }
         (_, Some("disabled" | "gone")) => vec![enable, resend, test],
-        ("failed" | "cancelled", _) if is_disabled => vec![enable, resend, test],
+        _ if is_disabled => vec![enable, resend, test],
         (_, Some("paused-by-owner")) => vec![format!("waypost webhooks resume {webhook}")],
         (_, Some("paused")) => vec![resend, test],
         (_, Some("held")) => {
             delivery.held_by.iter().map(|before| format!("waypost why {}", visible_line(before))).collect()
         }
         (_, Some("rate-limited")) => vec![format!("waypost webhooks show {webhook}")],
-        (_, Some("redirected")) => {
-            vec![format!("waypost webhooks change {webhook} --url https://NEW-ADDRESS"), resend]
-        }
         (_, Some("reported" | "unconfirmed" | "interrupted")) => vec![show, resend],
         (_, Some(_)) => vec![show, resend, test],
         _ if delivery.waiting_for.as_deref() == Some("reader") => vec![format!("waypost webhooks show {webhook}")],
