@@ -8,16 +8,19 @@ const BACKOFF_MS = [400, 1200, 3000];
 /** The longest wait, even if `Retry-After` is longer: a person is waiting. */
 const LONGEST_BACKOFF_MS = 5000;
 
-/** The keys of requests whose outcome is unknown, until one is answered. */
-let keys = {};
+/** Requests whose answer has a secret that is shown once: a person who repeats one after an outage means the same one. */
+const WITH_SECRET = /^\/(webhook|application)$|\/secret$/;
+/** The keys of such requests whose outcome is unknown. */
+const keys = {};
 
 async function call(method, path, { query, body: content, signal, read = JSON.parse } = {}) {
   const address = entityPath() + path + search(query);
   const body = written(content);
-  // A retry, also by a person, must not repeat the effect, or fail because the first call already had it.
-  const key = method === "GET" ? {} : { "Idempotency-Key": keys[method + address + body] ??= unique() };
+  const request = address + body;
+  // A retry must not repeat the effect, or fail because the first call already had it.
+  const value = method === "POST" && WITH_SECRET.test(path) ? keys[request] ??= unique() : unique();
+  const key = method === "GET" ? {} : { "Idempotency-Key": value };
   const type = body === undefined ? {} : { "Content-Type": "application/json" };
-  const close = () => { if (method !== "GET") keys = {}; };
   let mayRenew = true;
   for (let attempt = 0; ; ) {
     const token = await accessToken();
@@ -25,7 +28,7 @@ async function call(method, path, { query, body: content, signal, read = JSON.pa
     const answer = await answered(address, { method, headers, body, signal });
     if (answer.ok) {
       const text = await answer.text();
-      close();
+      delete keys[request];
       return read(text);
     }
     if (answer.status === 401 && mayRenew) {
@@ -33,7 +36,7 @@ async function call(method, path, { query, body: content, signal, read = JSON.pa
       forget(token);
     } else {
       const refusal = await refusalOf(answer);
-      if (!refusal.isOutage) close();
+      if (answer.status < 500 && ![401, 408, 429].includes(answer.status)) delete keys[request];
       const isTemporary = answer.status === 503 && refusal.isOutage;
       if (!isTemporary || attempt >= BACKOFF_MS.length) throw refusal;
       await backoff(answer, BACKOFF_MS[attempt++], signal);
