@@ -22,7 +22,7 @@ use base::{SharedClock, Time, pause};
 /// drop a connection silently; a request on it would wait until it timed out.
 const IDLE: Duration = Duration::from_secs(30);
 
-/// How much earlier than an endpoint announces an idle connection is closed, so that no request is in transit when the
+/// How long before the announced end an idle connection is no longer used, so that no request is in transit when the
 /// endpoint closes it.
 const MARGIN: Duration = Duration::from_secs(1);
 
@@ -150,7 +150,8 @@ impl Waiting {
 }
 
 /// How long a connection may be idle after a response with these headers: less than the `timeout` of `Keep-Alive`, which
-/// is the endpoint's own limit in seconds (RFC 2068 §19.7.1.1). Apache and Node.js announce five seconds by default.
+/// is the endpoint's own limit in seconds. Apache and Node.js announce five seconds by default.
+/// <https://datatracker.ietf.org/doc/html/draft-thomson-hybi-http-timeout-03>
 fn idle_limit(headers: &HeaderMap) -> Duration {
     let values = headers.get_all("keep-alive").iter().filter_map(|value| value.to_str().ok());
     let timeouts = values.flat_map(|value| value.split(',')).filter_map(|parameter| {
