@@ -3,10 +3,12 @@
 use std::fmt;
 
 use anstyle::Style;
+use unicode_width::UnicodeWidthStr;
 
 use crate::output::{BOLD, DIM, visible_line};
 
-/// The minimum width to which a column is cut, in characters. Such a column's title is no longer than this.
+/// The minimum width to which a column is cut. Widths are in a terminal's columns, of which a Chinese or Japanese
+/// character takes two. Such a column's title is no longer than this.
 const LEAST: usize = 7;
 const SEPARATOR: &str = "  ";
 
@@ -49,14 +51,22 @@ impl Cell {
     }
 
     fn width(&self) -> usize {
-        self.text.chars().count()
+        self.text.width()
     }
 
     fn cut(&self, width: usize) -> Self {
         if self.width() <= width {
             return self.clone();
         }
-        let beginning: String = self.text.chars().take(width.saturating_sub(1)).collect();
+        // The whole beginning is measured, since some characters join the one before them.
+        let mut beginning = String::new();
+        for character in self.text.chars() {
+            beginning.push(character);
+            if beginning.width() >= width {
+                beginning.pop();
+                break;
+            }
+        }
         Self { text: format!("{beginning}…"), style: self.style }
     }
 }
@@ -157,6 +167,23 @@ mod tests {
         let lines = [titles, "09:45:00  Zürich sync  https://hooks.example.com  whk_1"];
         assert_eq!(shown(None), lines);
         assert_eq!(shown(Some(55)), lines);
+    }
+
+    #[test]
+    fn wide_and_joined_characters_are_aligned_as_a_terminal_shows_them() {
+        let row = |name| ["09:45:00", name, "https://a.example", "whk_1"].map(Cell::plain);
+        let shown =
+            |width| strip_str(&table(COLUMNS, &[row("旅館の予約"), row("e\u{301}te\u{301}")], width)).to_string();
+        assert_eq!(
+            shown(None).lines().collect::<Vec<_>>(),
+            [
+                "TIME      NAME        ADDRESS            ID",
+                "09:45:00  旅館の予約  https://a.example  whk_1",
+                "09:45:00  e\u{301}te\u{301}         https://a.example  whk_1",
+            ]
+        );
+        // Half of a wide character has no room.
+        assert!(shown(Some(24)).contains("\n旅館の…   https:…  whk_1"), "{}", shown(Some(24)));
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use jiff::Timestamp;
 use serde::Deserialize;
 use serde_json::value::RawValue;
+use unicode_width::UnicodeWidthStr;
 
 use crate::{
     commands::wait::{Pause, Wait},
@@ -153,7 +154,7 @@ pub fn named(name: &str, text: &str, width: Option<usize>) -> String {
     let mut lines: Vec<String> = Vec::new();
     for word in text.split_whitespace() {
         match lines.last_mut() {
-            Some(line) if line.chars().count() + 1 + word.chars().count() <= width => {
+            Some(line) if line.width() + 1 + word.width() <= width => {
                 line.push(' ');
                 line.push_str(word);
             }
