@@ -215,11 +215,19 @@ async fn a_mark_of_slowness_that_cannot_be_written_delays_no_record(suite: Arc<S
     let hook = entity.hook(&receiver.on("/", [slow])).await;
     let marks = |call: &AwsCall| call.operation == "UpdateItem" && call.mentions("slowUntil");
     setup.table.delay(usize::MAX, LONG, marks);
-    let id = entity.publish(json!({})).await;
-    let delivery = entity.until_status(&id, &["delivered", "failed"]).await;
-    assert_eq!((&delivery["status"], &delivery["attemptCount"]), (&json!("delivered"), &json!(1)));
-    let tried = setup.table.calls_mentioning(&hook.id).into_iter().filter(marks).count();
-    assert_eq!(tried, 1, "the dispatcher gives up before the first retry");
+    let mut deliveries = 0;
+    // If a busy machine pauses for half a second, the dispatcher may see the response before it sees that the exchange
+    // is slow. It then writes no mark, and the test tries another delivery.
+    let tried = until("a mark is tried", LONG, async || {
+        deliveries += 1;
+        let id = entity.publish(json!({})).await;
+        let delivery = entity.until_status(&id, &["delivered", "failed"]).await;
+        assert_eq!((&delivery["status"], &delivery["attemptCount"]), (&json!("delivered"), &json!(1)));
+        let tried = setup.table.calls_mentioning(&hook.id).into_iter().filter(marks).count();
+        (tried > 0).then_some(tried)
+    })
+    .await;
+    assert!(tried <= deliveries, "the dispatcher gives up before the first retry: {tried} for {deliveries} deliveries");
     setup.bundle.cut_power().await;
 }
 
