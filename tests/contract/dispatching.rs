@@ -272,6 +272,18 @@ async fn a_410_costs_the_same_however_often_its_webhook_is_enabled_again(suite: 
 
 #[contract_test]
 async fn a_second_announcement_during_the_first_attempt_sends_nothing(suite: Arc<Suite>) {
+    const ROUNDS: usize = 3;
+    for _ in 0..ROUNDS {
+        if is_announced_twice(&suite).await {
+            return;
+        }
+    }
+    panic!("in each of {ROUNDS} rounds, the attempt timed out before the second announcement");
+}
+
+/// Announces a delivery again during its first attempt; returns whether the attempt lasted long enough, which it does
+/// not on a slow machine.
+async fn is_announced_twice(suite: &Suite) -> bool {
     let entity = suite.entity().await;
     let receiver = Receiver::start().await;
     let answers = Gate::closed();
@@ -295,7 +307,11 @@ async fn a_second_announcement_during_the_first_attempt_sends_nothing(suite: Arc
     receiver.until("/later", 1).await;
     answers.open();
     let delivery = entity.until_status(&id, &["delivered"]).await;
+    if delivery["attempts"][0]["errorCode"] == "timeout" {
+        return false;
+    }
     assert_eq!((&delivery["attemptCount"], receiver.received("/").len()), (&json!(1), 1));
+    true
 }
 
 /// The words that identify claims: a delivery's first claim inserts its head, and later claims change it.

@@ -186,17 +186,26 @@ async fn a_delivery_that_no_worker_has_claimed_is_never_sent_after_erasing(suite
 
 #[contract_test]
 async fn an_attempt_under_way_is_recorded_without_its_response(suite: Arc<Suite>) {
+    const ROUNDS: usize = 3;
     let cases = [
         ("/delivered", 200, false, "delivered"),
         ("/large", 200, true, "delivered"),
         ("/failed", 500, false, "cancelled"),
         ("/failed-large", 500, true, "cancelled"),
     ];
-    join_all(cases.map(|case| recorded_without_its_response(&suite, case))).await;
+    join_all(cases.map(async |case| {
+        let mut rounds = 1;
+        while !recorded_without_its_response(&suite, case).await {
+            assert!(rounds < ROUNDS, "{}: in {ROUNDS} rounds, the attempt timed out before the erasure", case.0);
+            rounds += 1;
+        }
+    }))
+    .await;
 }
 
-/// Erases an event during an attempt whose response repeats the guest's name.
-async fn recorded_without_its_response(suite: &Suite, (path, status, is_large, ends): (&str, u16, bool, &str)) {
+/// Erases an event during an attempt whose response repeats the guest's name; returns whether the attempt lasted long
+/// enough, which it does not on a slow machine.
+async fn recorded_without_its_response(suite: &Suite, (path, status, is_large, ends): (&str, u16, bool, &str)) -> bool {
     let entity = suite.entity().await;
     let guest = guest_of(&entity);
     let receiver = Receiver::start().await;
@@ -208,6 +217,9 @@ async fn recorded_without_its_response(suite: &Suite, (path, status, is_large, e
     erase(&entity, &event).await;
     answers.open();
     let delivery = ended(&entity, &deliveries[0]).await;
+    if delivery["attempts"][0]["errorCode"] == "timeout" {
+        return false;
+    }
     assert_eq!((&delivery["status"], &delivery["attemptCount"]), (&json!(ends), &json!(1)), "{path}");
     assert_eq!(delivery["attempts"][0]["httpStatus"], status, "{path}");
     let reason = (ends == "cancelled").then_some("erased");
@@ -215,6 +227,7 @@ async fn recorded_without_its_response(suite: &Suite, (path, status, is_large, e
     nothing_is_left(&suite.table(), &entity, &event).await;
     is_never_due(&suite.table(), &deliveries[0]).await;
     assert_eq!(receiver.received(path).len(), 1, "{path}: no retry");
+    true
 }
 
 #[contract_test]
