@@ -89,9 +89,10 @@ async fn a_breaker_that_opens_is_counted_once(suite: Arc<Suite>) {
     let delivery = entity.publish(serde_json::json!({})).await;
     entity.until_status(&delivery, &["failed"]).await;
     until("the breaker is open", LONG, async || (entity.listed(&hook).await["health"] == "open").then_some(())).await;
-    let counted = until("the attempts are counted", LONG, async || {
+    // The run of another attempt may write its line first.
+    let counted = until("the attempts and the breaker are counted", LONG, async || {
         let lines = lines(&bundle, "dispatch-deliveries");
-        (sum(&lines, "DeliveriesAttempted") >= 3.0).then_some(lines)
+        (sum(&lines, "DeliveriesAttempted") >= 3.0 && sum(&lines, "BreakersOpened") >= 1.0).then_some(lines)
     })
     .await;
     assert_eq!(sum(&counted, "BreakersOpened"), 1.0, "{counted:#?}");
