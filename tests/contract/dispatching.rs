@@ -13,8 +13,8 @@ use serde_json::{Value, json};
 
 use crate::{
     harness::{
-        AwsCall, Behaviour, Bus, Entity, Gate, Hook, LONG, LONG_AGO, Moment, Receiver, Settings, Suite, Table, now,
-        order, until,
+        AwsCall, Behaviour, Bus, Entity, Gate, Hook, LONG, LONG_AGO, Moment, Receiver, Settings, Suite, Table,
+        counts::failures_counted, now, order, until,
     },
     sweep::overdue,
 };
@@ -109,10 +109,7 @@ async fn a_failure_after_a_long_silence_disables_and_clears_nothing(suite: Arc<S
         "streakEnds": { "S": at(-15) }, "expiresAt": { "N": (now() - 60).to_string() },
     });
     entity.until_status(&id, &["failed"]).await;
-    until("the attempts are counted", LONG, async || {
-        table.item(&pk, &sk).await.filter(|item| item["failuresInRow"]["N"] == "103")
-    })
-    .await;
+    failures_counted(&table, &entity, &hook, 103).await;
     table.put(expired).await;
     let id = entity.publish(json!({})).await;
     entity.until_delivery(&id, "has its first attempt", has_an_attempt).await;

@@ -11,6 +11,7 @@ use crate::{
     delivery_list::publish,
     harness::{
         Behaviour, Entity, Hook, LONG, Moment, Receiver, Settings, Suite, Table,
+        counts::counted,
         feed::{confirm, read_some},
         now, time, until,
     },
@@ -139,11 +140,7 @@ async fn the_probe_after_a_pause_does_not_wait_for_its_turn(suite: Arc<Suite>) {
     let table = suite.table();
     with_line(&table, &entity, &hook, HOUR).await;
     // If a success were counted later, it would end the pause.
-    until("the attempt is counted", LONG, async || {
-        let stats = entity.get(&format!("/webhook/{}/stats", hook.id)).expect(200).await.json();
-        (stats["last24Hours"]["attempts"] == 1).then_some(())
-    })
-    .await;
+    counted(&entity, &hook, 1).await;
     paused_in(&table, &entity, &hook, 1).await;
     let (pk, sk) = key(&entity, &hook);
     let mut health = table.item(&pk, &sk).await.expect("it is paused");

@@ -9,8 +9,8 @@ use serde_json::{Value, json};
 use crate::{
     delivery_list::hook_for,
     harness::{
-        Behaviour, Entity, Gate, Hook, LONG, Receiver, Settings, Suite, Table, announced, invalid_values, invocation,
-        until,
+        Behaviour, Entity, Gate, Hook, LONG, Receiver, Settings, Suite, Table, announced, counts::failures_counted,
+        invalid_values, invocation, until,
     },
     sweep::{sweep, swept_by_hand, until_opens},
 };
@@ -97,11 +97,7 @@ async fn removing_a_webhook_cancels_its_open_deliveries_alone(suite: Arc<Suite>)
     // Attempts are counted shortly after they are recorded: there are 20, plus the first one's retry.
     let partition = format!("ENT#{}", entity.id);
     let health = format!("HLT#{}", removed.id);
-    until("every failure is counted", LONG, async || {
-        let item = suite.table().item(&partition, &health).await?;
-        (item["failuresInRow"]["N"] == "21").then_some(())
-    })
-    .await;
+    failures_counted(&suite.table(), &entity, &removed, 21).await;
     entity.remove(&removed.id).expect(200).await;
     for event in &published {
         let delivery = entity.until_status(&of(event, &removed.id), &["cancelled"]).await;

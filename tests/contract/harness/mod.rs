@@ -12,6 +12,7 @@ mod bundle;
 mod bus;
 mod clock;
 mod contract;
+pub mod counts;
 pub mod documented;
 mod entity;
 pub mod feed;
