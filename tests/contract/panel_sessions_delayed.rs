@@ -108,8 +108,12 @@ async fn a_renewal_against_a_slow_table_is_deferred_and_the_session_continues(su
             slow.load(Ordering::Relaxed) && call.operation == slow_operation && call.mentions(&id)
         });
         // The function itself responds in time. If it took more than 15 s, it would be stopped, and the response would
-        // be a 500.
-        let answer = renew(api, &cookie).expect(503).await;
+        // be a 500. A machine that pauses may take that long once, but a function without a limit always does.
+        let mut answer = renew(api, &cookie).send().await;
+        if answer.status == 500 {
+            answer = renew(api, &cookie).send().await;
+        }
+        assert_eq!(answer.status, 503, "{}", answer.exchange);
         assert_eq!(answer.json()["kind"], "service-unavailable", "{}", answer.exchange);
         assert!(!answer.header("retry-after").is_empty(), "{}", answer.exchange);
         assert_eq!(answer.header("set-cookie"), "", "the browser keeps its cookie: {}", answer.exchange);
