@@ -197,8 +197,20 @@ async fn exhausted(stage: &Stage<'_>, point: &str, moment: Moment) {
     );
 }
 
-/// Another dispatcher announces the same event during the transaction, which then writes everything except the event.
+/// Another dispatcher announces the same event during the transaction. The change is then written without the event.
 async fn announced_meanwhile(stage: &Stage<'_>, point: &str, status: u16, kind: &'static str) {
+    const ROUNDS: usize = 3;
+    for _ in 0..ROUNDS {
+        if is_changed_without_the_event(stage, point, status, kind).await {
+            return;
+        }
+    }
+    panic!("{point}: the change was made in none of {ROUNDS} rounds");
+}
+
+/// Whether the change is made. The dispatcher gives up disabling a webhook after two seconds, and a slow machine needs
+/// them for holding the transaction.
+async fn is_changed_without_the_event(stage: &Stage<'_>, point: &str, status: u16, kind: &'static str) -> bool {
     let scene = stage.scene(1, [Behaviour::status(status)]).await;
     let hook = &scene.hooks[0];
     let (delivery, announced, publication) = stage.publish_and_hold(&scene).await;
@@ -216,11 +228,14 @@ async fn announced_meanwhile(stage: &Stage<'_>, point: &str, status: u16, kind: 
     let shown = scene.entity.until_status(&delivery, &["failed", "cancelled"]).await;
     let made = if status == 410 { 1 } else { 3 };
     assert_eq!((&shown["status"], &shown["attemptCount"]), (&json!("failed"), &json!(made)), "{point}: {shown:#}");
-    assert_eq!(scene.entity.listed(hook).await["enabled"], status != 410, "{point}");
+    if scene.entity.listed(hook).await["enabled"] != (status != 410) {
+        return false;
+    }
     let items = Table::of(&stage.setup.api.env).scan().await;
     let of_entity = items.iter().filter(|item| item["ownerIdentifier"]["S"] == *scene.entity.id);
     assert_eq!(of_entity.filter(|item| item["type"]["S"] == kind).count(), 0, "{point}: it was announced twice");
     stage.note(point, &scene, vec![delivery], "failed").await;
+    true
 }
 
 /// A second webhook of the entity, which receives events about the first.

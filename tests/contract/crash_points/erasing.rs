@@ -6,7 +6,7 @@ use serde_json::json;
 use super::stage::{Scene, Stage, acknowledged, writes};
 use crate::{
     erasing::{erase, items_about, left_in},
-    harness::{AwsCall, Behaviour, LONG, Moment, Table, stored, until},
+    harness::{AwsCall, Behaviour, Held, LONG, Moment, Table, stored, until},
 };
 
 /// Tests each crash point. Each point ends later, once the sweep has completed the erasure.
@@ -153,8 +153,8 @@ async fn unclaimed(stage: &Stage<'_>, point: &'static str) -> Played {
     let (delivery, announced, publication) = stage.publish_and_hold(&scene).await;
     let claim = || statement_on(&delivery, "'lease': ?");
     let mut held = stage.table().hold(point, Moment::Before, claim());
-    // A worker gives up a claim that takes five seconds, and the next one claims as well.
-    let next = stage.table().hold(point, Moment::Before, claim());
+    // A worker gives up a claim that takes five seconds, and the next ones claim as well.
+    let next: Vec<_> = (0..4).map(|_| stage.table().hold(point, Moment::Before, claim())).collect();
     announced.release();
     acknowledged(publication).await;
     held.reached().await;
@@ -162,7 +162,7 @@ async fn unclaimed(stage: &Stage<'_>, point: &'static str) -> Played {
     erase(&scene.entity, &event).await;
     let on_disk = stage.on_disk(&scene).await;
     held.release();
-    next.release();
+    next.into_iter().for_each(Held::release);
     Played { point, scene, event, delivery, on_disk, ends: "cancelled" }
 }
 
