@@ -22,8 +22,9 @@ use tokio::time;
 
 use crate::invoke::Invoker;
 
-/// The time limit for the whole wait. An idle machine needs a second.
-const LIMIT: Duration = Duration::from_secs(60);
+/// The time limit for the whole wait. An idle machine needs a second; one that starts many services at once needs far
+/// longer.
+const LIMIT: Duration = Duration::from_secs(180);
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
 /// If a process dies this many times before its first response, the start fails.
 const HOPELESS: u64 = 3;
