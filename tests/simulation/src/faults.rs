@@ -104,7 +104,7 @@ impl Fault {
             Self::KilledBefore | Self::KilledAfter | Self::FrozenBefore | Self::FrozenAfter => is_call,
             Self::Throttled => operation == "GetItem" || writes.contains(&operation) || pages.contains(&operation),
             Self::Conflict | Self::OldRead => writes.contains(&operation),
-            Self::EventLate => point.contains("PUT EVENTS/"),
+            Self::EventLate => ["PUT EVENTS/", "INSERT EVENTS/"].iter().any(|write| point.contains(write)),
             Self::LeftOut => pages.contains(&operation),
             Self::SecretsAway => operation.ends_with("SecretValue"),
             Self::NotConnected => point == "connect to an endpoint",

@@ -15,6 +15,8 @@ mod geo_ip;
 pub mod history;
 pub mod journal;
 #[cfg(test)]
+mod late_event;
+#[cfg(test)]
 mod lost_wake;
 pub mod oauth;
 pub mod plan;
