@@ -16,6 +16,8 @@ const LOST: (u16, &str) = (400, r#"{"__type":"com.amazonaws.dynamodb.v20120810#C
 const FAILED: (u16, &str) = (500, r#"{"__type":"com.amazonaws.dynamodb.v20120810#InternalServerError"}"#);
 const THROTTLED: (u16, &str) =
     (400, r#"{"__type":"com.amazonaws.dynamodb.v20120810#ProvisionedThroughputExceededException"}"#);
+const IN_PROGRESS: (u16, &str) =
+    (400, r#"{"__type":"com.amazonaws.dynamodb.v20120810#TransactionInProgressException"}"#);
 const DONE: (u16, &str) = (200, "{}");
 /// A deadline that no machine reaches.
 const ENOUGH: Duration = Duration::from_secs(3_600);
@@ -104,6 +106,16 @@ async fn a_write_with_unknown_outcome_is_repeated_only_with_a_deadline() {
     assert!(matches!(once, Err(TableError::Unavailable { throttled: false, .. })), "{once:?}");
     let until = table(responses()).until(Instant::now() + ENOUGH);
     assert_eq!(until.write(change(), "writing").await.expect("decided"), Written::Done(()));
+}
+
+#[tokio::test]
+async fn a_transaction_that_is_still_in_progress_has_an_unknown_outcome() {
+    let writes = || Transaction::new().with(Change::of(Key::new("A", "B")).set("a", 1_u32));
+    // The SDK itself repeats the call twice.
+    let once = table(vec![IN_PROGRESS; 3]).write_all(writes(), "writing").await;
+    assert!(matches!(once, Err(TableError::Unavailable { throttled: false, .. })), "{once:?}");
+    let until = table([vec![IN_PROGRESS; 3], vec![DONE]].concat()).until(Instant::now() + ENOUGH);
+    assert_eq!(until.write_all(writes(), "writing").await.expect("decided"), Written::Done(()));
 }
 
 #[tokio::test]
