@@ -12,8 +12,15 @@ async fn hook(entity: &Entity, name: &str, address: &str, types: &[&str]) -> Str
     entity.hook_with(json!({ "name": name, "eventUrl": address, "eventList": types })).await.id
 }
 
-/// Creates data of every kind: healthy, failing and silent webhooks, and their deliveries.
-async fn create_data(entity: &Entity, receiver: &Receiver) -> (String, String) {
+/// What the pictures of a delivery and of webhooks show.
+struct Pictured {
+    delivery: String,
+    failing: String,
+    paused: String,
+}
+
+/// Creates data of every kind: healthy, failing, silent and paused webhooks, and their deliveries.
+async fn create_data(entity: &Entity, receiver: &Receiver) -> Pictured {
     let fine = receiver.on("/sync", [Behaviour::answer(200, &[], "{\"received\": true}")]);
     hook(entity, "Channel manager", &fine, &["booking.*"]).await;
     let broken = "{\"error\": \"relation \\\"invoices\\\" does not exist\", \"at\": \"export.py:41\"}";
@@ -21,6 +28,8 @@ async fn create_data(entity: &Entity, receiver: &Receiver) -> (String, String) {
     let failing = hook(entity, "Accounting export", &broken, &["payment.*"]).await;
     let nobody = format!("http://127.0.0.1:{}/hook", free_port());
     hook(entity, "Door locks", &nobody, &["booking.confirmed"]).await;
+    let paused = hook(entity, "Housekeeping", &fine, &["booking.created"]).await;
+    entity.post(&format!("/webhook/{paused}/pause")).expect(200).await;
     let guest = json!({ "name": "Ana Müller", "email": "ana@example.com" });
     for number in 0..9 {
         let stay = json!({ "bookingIdentifier": format!("B-{}", 20_417 + number), "arrivalDate": "2027-02-12", "guest": guest });
@@ -41,14 +50,14 @@ async fn create_data(entity: &Entity, receiver: &Receiver) -> (String, String) {
     .await;
     let application = json!({ "name": "Night audit", "scopes": ["booking.read", "payment.read", "accounting.read", "accounting.write"] });
     entity.post("/application").json(&application).expect(201).await;
-    (delivery, failing)
+    Pictured { delivery, failing, paused }
 }
 
 #[contract_test(in_browser)]
 async fn every_page_is_pictured(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     let receiver = Receiver::start().await;
-    let (delivery, failing) = create_data(&entity, &receiver).await;
+    let Pictured { delivery, failing, paused } = create_data(&entity, &receiver).await;
     let browser = Browser::open().await;
     browser.resize(1280, 860).await;
     browser.go(&entity.panel_link(json!({ "name": "Ada of the front office" })).await).await;
@@ -58,6 +67,7 @@ async fn every_page_is_pictured(suite: Arc<Suite>) {
         (format!("deliveries/{delivery}"), "What to do", "delivery"),
         ("webhooks".to_owned(), "attempts failed", "webhooks"),
         (format!("webhooks/{failing}"), "Performance", "webhook"),
+        (format!("webhooks/{paused}"), "for the pause to end", "paused"),
         ("webhooks/new".to_owned(), "More settings", "new-webhook"),
         ("event-types?search=cancel".to_owned(), "booking.cancelled", "event-types"),
         ("providers".to_owned(), "Not connected", "providers"),
