@@ -12,7 +12,7 @@ async fn hook(entity: &Entity, name: &str, address: &str, types: &[&str]) -> Str
     entity.hook_with(json!({ "name": name, "eventUrl": address, "eventList": types })).await.id
 }
 
-/// What the pictures of a delivery and of webhooks show.
+/// The delivery and the webhooks with pictures of their own.
 struct Pictured {
     delivery: String,
     failing: String,
