@@ -1,7 +1,7 @@
 //! Histories with new seeds, a repeated history, and those that once broke a promise.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     hash::{BuildHasher, RandomState},
     sync::atomic::{AtomicU64, Ordering::Relaxed},
     thread,
@@ -52,6 +52,25 @@ fn a_history_is_repeated_exactly() {
         let numbers = outcomes.map(|outcome| (outcome.fingerprint, outcome.happened));
         assert!(numbers.iter().all(|other| *other == numbers[0]), "seed {seed}: {numbers:?}");
     }
+}
+
+/// If a kind of fault never occurred, for example because the calls that it affects have other names now, its
+/// consequences would never be tested.
+#[test]
+fn every_kind_of_fault_occurs() {
+    let mut missing: BTreeSet<_> = Fault::ALL.iter().copied().collect();
+    for seed in 1..=200 {
+        let plan = Plan::draw(seed);
+        let outcome = history::run(&plan, Journal::brief());
+        assert!(outcome.broken.is_empty(), "{}: {:#?}", plan.command(), outcome.broken);
+        for (_, _, fault) in outcome.coverage.faults.keys() {
+            missing.remove(fault);
+        }
+        if missing.is_empty() {
+            return;
+        }
+    }
+    panic!("no history has these faults: {missing:?}");
 }
 
 /// If no history tested a promise about readers, the promise would always seem to be kept. Few of a history's answers

@@ -88,7 +88,17 @@ fn keys(state: &State, records: &Records, note: &mut impl FnMut(Promise, String)
     let mut applications: BTreeMap<(&str, &str), BTreeSet<&str>> = BTreeMap::new();
     for version in state.table.versions() {
         let Some(item) = version.item.as_deref().filter(|_| version.key.0.starts_with("APP#")) else { continue };
-        applications.entry((text(item, "owner"), text(item, "name"))).or_default().insert(&version.key.0);
+        let of = (text(item, "ownerIdentifier"), text(item, "name"));
+        applications.entry(of).or_default().insert(&version.key.0);
+    }
+    // If no application were found in the table, the numbers below would always be in order.
+    for secret in &records.oauth.secrets {
+        let owner = entity_id(secret.tenant);
+        let partition = format!("APP#{}", secret.client);
+        let mut of_owner = applications.iter().filter(|((of, _), _)| *of == owner.as_str());
+        if !of_owner.any(|(_, made)| made.contains(partition.as_str())) {
+            note(Promise::Once, format!("{owner} got a secret of {partition}, which it never owned"));
+        }
     }
     for ((tenant, name), most) in &records.oauth.made {
         let owner = entity_id(*tenant);
