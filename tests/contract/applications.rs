@@ -105,7 +105,7 @@ async fn an_application_gets_tokens_with_a_secret_that_is_shown_once(suite: Arc<
     assert_eq!(claims["managing_entities"], json!([entity.id]));
     api.get(entity.path("/application/list")).bearer(&token).expect(200).await;
 
-    let mut texts = vec![suite.bundle().logs()];
+    let mut texts = vec![suite.bundle().whole_logs()];
     for path in ["/application/list".to_owned(), format!("/application/{id}")] {
         texts.push(entity.get(&path).expect(200).await.text());
     }

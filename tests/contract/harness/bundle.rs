@@ -192,7 +192,7 @@ impl Bundle {
         fs::read_to_string(self.folder.path().join("output")).unwrap_or_default()
     }
 
-    /// The warnings and errors logged by the bundle and its functions.
+    /// The output of `local`, and the last warnings and errors of its functions.
     pub fn logs(&self) -> String {
         let mut report = String::from("\n--- output of `local`:\n");
         report += &self.output();
@@ -208,6 +208,17 @@ impl Bundle {
             }
         }
         report
+    }
+
+    /// The output of `local`, and all lines in the logs of its functions.
+    pub fn whole_logs(&self) -> String {
+        let mut all = self.output();
+        for entry in fs::read_dir(self.data().join("logs")).into_iter().flatten().flatten() {
+            let log = fs::read(entry.path()).unwrap_or_default();
+            all.push_str(&String::from_utf8_lossy(&log));
+        }
+        assert!(all.contains("\"answered\""), "a function logs each request");
+        all
     }
 }
 
