@@ -58,6 +58,7 @@ async fn the_start_page_names_the_account_that_is_replaced(suite: Arc<Suite>) {
     let path = start.strip_prefix(suite.api.base_url()).expect("the start page is at the service's address");
     let page = suite.api.get(path).expect(200).await.text();
     assert!(page.contains(&format!("<strong>{}</strong>", visit.account)) && page.contains("replaces it"), "{page}");
+    assert!(page.contains("Current connection"), "{page}");
 }
 
 #[contract_test]
