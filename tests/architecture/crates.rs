@@ -167,7 +167,9 @@ fn tree(package: &str) -> BTreeSet<String> {
 fn the_operators_program_needs_neither_a_database_nor_a_server() {
     let tree = tree("waypost-admin");
     assert!(tree.contains("aws-sdk-cloudformation"), "{tree:?}");
+    let of_local = self::tree("local");
     for heavy in ["dynoxide-rs", "axum", "rusqlite"] {
+        assert!(of_local.contains(heavy), "`local` no longer uses {heavy}: name what replaces it here");
         assert!(!tree.contains(heavy), "the operator's program is built with {heavy}");
     }
 }

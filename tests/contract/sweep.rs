@@ -173,6 +173,7 @@ async fn a_webhook_that_cannot_be_looked_up_soon_delays_no_announcement(suite: A
     let looks_up = move |call: &AwsCall| call.operation == "BatchGetItem" && call.mentions(&webhook);
     let look_ups = || setup.table.calls_mentioning(&hook.id).into_iter().filter(&looks_up).count();
     let before = look_ups();
+    assert!(before > 0, "the dispatcher has looked it up in the same way");
     setup.table.delay(usize::MAX, LONG, looks_up.clone());
     let swept = tokio::spawn(invocation(&setup.api.env, "sweep-deliveries", "{}").send());
     until("the sweep has announced it", LONG, async || (announcements() == 2).then_some(())).await;

@@ -39,6 +39,7 @@ pub async fn play(stage: &Stage<'_>) {
             let items = items_about(&table, &event, &guest).await;
             let is_job = |pk: &str| pk.starts_with("JOB#");
             let has_job = items.iter().any(|item| item["pk"]["S"].as_str().is_some_and(is_job));
+            assert!(!items.is_empty(), "{point}: the event itself stays");
             (!has_job && left_in(&items, &guest).is_empty()).then_some(())
         })
         .await;
