@@ -52,6 +52,8 @@ pub struct Outcome {
     pub coverage: Coverage,
     /// The number of answers that feed readers gave, by outcome.
     pub answers: BTreeMap<String, usize>,
+    /// The kinds of requests, each with whether one was carried out.
+    pub carried_out: BTreeMap<String, bool>,
     /// The number of deliveries that had to wait for their subject's previous one.
     pub held: usize,
     /// The log, if it was requested.
@@ -117,6 +119,7 @@ async fn carry_out(plan: &Plan, journal: Journal) -> Outcome {
     }
     drop(sources);
     let broken = promises::check(&world, &tenants.records(), rested);
+    let carried_out = tenants.records().carried_out();
     let mut state = world.state();
     let held = promises::ordered::held(&state);
     let journal = std::mem::take(&mut state.journal);
@@ -126,6 +129,7 @@ async fn carry_out(plan: &Plan, journal: Journal) -> Outcome {
         happened: journal.steps,
         coverage: std::mem::take(&mut state.coverage),
         answers: tenants.records().readers.outcomes(),
+        carried_out,
         held,
         log: log.map(|log| log.lines()).unwrap_or_default(),
     }

@@ -37,6 +37,30 @@ pub struct Records {
     pub(crate) readers: Readers,
 }
 
+impl Records {
+    /// The kinds of requests in a history, each with whether one was carried out.
+    pub fn carried_out(&self) -> BTreeMap<String, bool> {
+        let mut kinds = BTreeMap::<String, bool>::new();
+        for request in &self.requests {
+            let action = format!("{:?}", request.step.action);
+            let mut names = action.split('(');
+            let name = names.next().unwrap_or_default();
+            // A step about tokens or payment providers contains another action.
+            let inner = names.next().filter(|_| ["OAuth", "Providers"].contains(&name)).unwrap_or_default();
+            let is_done = match &request.answer {
+                Some((Answer::Done(answer), _)) => answer["rejected"].is_null(),
+                _ => false,
+            };
+            *kinds.entry(format!("{name} {inner}")).or_default() |= is_done;
+        }
+        if kinds.contains_key("Providers Connect") {
+            let is_connected = self.providers.arrivals.iter().any(|arrival| arrival.outcome == "connected");
+            kinds.insert("a return from a provider".to_owned(), is_connected);
+        }
+        kinds
+    }
+}
+
 /// A tenant's request, with all its tries.
 #[derive(Debug, Clone)]
 pub struct Request {
