@@ -257,7 +257,7 @@ async fn a_page_behind_many_new_events_has_what_the_indexes_show(suite: Arc<Suit
         let calls = setup.table.metered();
         let reads: f64 = calls.iter().map(|call| call.reads).sum();
         println!("a page of `{filters}` behind {MANY} new events: {} calls, {reads} read units", calls.len());
-        assert!(reads < 250.0, "{filters}: {reads}");
+        assert!((0.5..250.0).contains(&reads), "{filters}: {reads}");
     }
     // The last pages may repeat a delivery, but omit none.
     let (found, _) = pages(&entity, &of_webhook).await;

@@ -20,7 +20,8 @@ fn trail(bundle: &Bundle) -> Vec<Value> {
 #[contract_test]
 async fn requests_attempts_and_faults_are_shown_without_secrets(suite: Arc<Suite>) {
     let (bundle, api, _permit) = suite.other_bundle(Settings::default().with("QUIET", "0")).await;
-    let trail: Vec<_> = trail(&bundle).into_iter().map(|line| line["audit"]["outcome"].clone()).collect();
+    let trail = until("the start got a token", LONG, async || Some(trail(&bundle)).filter(|lines| !lines.is_empty()));
+    let trail: Vec<_> = trail.await.into_iter().map(|line| line["audit"]["outcome"].clone()).collect();
     assert!(trail.iter().all(|outcome| outcome == "done"), "no client was refused anything: {trail:?}");
     assert!(!bundle.output().contains(" GET "), "the start's own requests are not shown: {}", bundle.output());
 
