@@ -471,6 +471,14 @@ mod tests {
         let (added, change) = read.with_target(target("two")).expect("it can be written");
         assert_eq!(added.targets, [target("one"), target("two")]);
         assert_eq!(change.applied(&read).targets, added.targets);
+        let value = |targets: &[Target]| Value::of(&targets, "a test").expect("targets can be written");
+        let expected = Change::of(event_key(&read.sk))
+            .set("targets", value(&added.targets))
+            .set("entityKey", read.entity_key.as_str())
+            .only_if(is("targets", value(&read.targets)))
+            .only_if(is("entityKey", read.entity_key.as_str()))
+            .only_if(absent("erasedDate"));
+        assert_eq!(change, expected);
 
         let unmatched = EventItem::new(&event, Vec::new(), NOW, Duration::from_secs(60));
         assert_eq!(unmatched.entity_key, unmatched_key(&event.entity));
