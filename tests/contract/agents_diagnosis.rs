@@ -45,8 +45,9 @@ async fn a_failing_webhook_is_diagnosed_by_cause_and_recovered_once_fixed(suite:
     }
     let diagnosis = until("index and health have caught up", LONG, async || {
         let diagnosis = agent.call("diagnose_webhook", of(&hook)).await;
-        // Five failures in a row are enough: a count may be lost, or made twice.
-        let is_counted = diagnosis["recoverable"]["count"] == 2 && diagnosis["webhook"]["deliveryState"] == "failing";
+        // A count may be made twice.
+        let failures = diagnosis["webhook"]["failuresInRow"].as_u64();
+        let is_counted = diagnosis["recoverable"]["count"] == 2 && failures >= Some(6);
         is_counted.then_some(diagnosis)
     })
     .await;
@@ -58,7 +59,7 @@ async fn a_failing_webhook_is_diagnosed_by_cause_and_recovered_once_fixed(suite:
     assert_eq!(failed, deliveries, "newest first");
     assert_eq!(diagnosis["failures"][0]["lastAttempt"]["httpStatus"], 401);
     assert_eq!(diagnosis["failures"][0]["cause"], "refused");
-    assert!(diagnosis["webhook"]["failuresInRow"].as_u64() >= Some(5), "{diagnosis:#}");
+    assert_eq!(diagnosis["webhook"]["deliveryState"], "failing");
     assert_eq!(diagnosis["stats"]["last24Hours"]["succeeded"], 0);
     let oldest = agent.call("show_delivery", json!({ "deliveryIdentifier": deliveries[1] })).await;
     assert_eq!(diagnosis["recoverable"]["oldestCreatedDate"], oldest["createdDate"], "a recovery can start there");

@@ -12,7 +12,7 @@ async fn hook(entity: &Entity, name: &str, address: &str, types: &[&str]) -> Str
     entity.hook_with(json!({ "name": name, "eventUrl": address, "eventList": types })).await.id
 }
 
-/// The identifiers of what the pictures show alone.
+/// The delivery and the webhooks that have their own pictures.
 struct Pictured {
     delivery: String,
     failing: String,

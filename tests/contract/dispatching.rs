@@ -391,7 +391,16 @@ async fn a_throttled_write_does_not_repeat_an_answered_request(suite: Arc<Suite>
         let delivery = entity.until_status(&id, &["delivered", "failed", "cancelled"]).await;
         assert_eq!((&delivery["status"], &delivery["attemptCount"]), (&json!(ends), &json!(1)), "{name}: {delivery:#}");
         assert_eq!(receiver.received(&path).len(), 1, "{name}");
-        until("the write is tried", LONG, async || (tried() > before).then_some(())).await;
+        until("the write is tried", LONG, async || {
+            if tried() == before && name == "disabled" {
+                // The dispatcher gives up disabling a webhook after two seconds, and the next 410 disables it.
+                receiver.on(&path, [Behaviour::status(410)]);
+                let id = entity.publish(json!({})).await;
+                entity.until_status(&id, &["failed"]).await;
+            }
+            (tried() > before).then_some(())
+        })
+        .await;
     }
     assert!(setup.bundle.stop().await.success());
 }

@@ -232,6 +232,7 @@ async fn turns_without_a_job_do_not_stop_the_jobs_after_them(suite: Arc<Suite>) 
             })
         })
         .collect();
+    table.put_all(turns.clone()).await;
     entity.remove(&hook.id).expect(200).await;
     // On a slow machine, the sweep that the bundle runs at startup may still hold turns, and a sweep may leave the job
     // to the next. Each finds all these turns.

@@ -1,6 +1,6 @@
 //! A managing entity for one test, with the platform's token: its events reach only its own webhooks.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
@@ -109,7 +109,9 @@ impl Entity {
     /// the webhook as the list shows it. If the table is slow, the service gives up on disabling the webhook, and the
     /// next 410 disables it.
     pub async fn until_gone(&self, gone: &Hook) -> Value {
+        let began = Instant::now();
         loop {
+            assert!(began.elapsed() < LONG, "no 410 disables the webhook");
             let listed = self.listed(gone).await;
             if listed["enabled"] == false {
                 return listed;

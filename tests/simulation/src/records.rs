@@ -51,7 +51,7 @@ impl Records {
                 Some((Answer::Done(answer), _)) => answer["rejected"].is_null(),
                 _ => false,
             };
-            *kinds.entry(format!("{name} {inner}")).or_default() |= is_done;
+            *kinds.entry(format!("{name} {inner}").trim_end().to_owned()).or_default() |= is_done;
         }
         if kinds.contains_key("Providers Connect") {
             let is_connected = self.providers.arrivals.iter().any(|arrival| arrival.outcome == "connected");
