@@ -128,7 +128,7 @@ pub fn host_name() -> String {
     if plain { name.to_owned() } else { "this machine".to_owned() }
 }
 
-/// The output's width in characters: the `COLUMNS` variable, or the terminal's width. `None` if the output goes to a
+/// The output's width: the `COLUMNS` variable, or the terminal's width. `None` if the output goes to a
 /// file or another program, which gets everything.
 pub fn columns() -> Option<usize> {
     let given = variable("COLUMNS").and_then(|columns| columns.parse().ok()).filter(|columns| *columns > 0);

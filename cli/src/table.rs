@@ -7,8 +7,8 @@ use unicode_width::UnicodeWidthStr;
 
 use crate::output::{BOLD, DIM, visible_line};
 
-/// The minimum width to which a column is cut. Widths are in a terminal's columns, of which a Chinese or Japanese
-/// character takes two. Such a column's title is no longer than this.
+/// The minimum width to which a column is cut. A column that can be cut has a title no longer than this. Widths are as a
+/// terminal shows them: a Chinese or Japanese character takes two places.
 const LEAST: usize = 7;
 const SEPARATOR: &str = "  ";
 
@@ -98,7 +98,7 @@ fn lines<const N: usize>(columns: [Column; N], lines: &[&[Cell; N]], width: Opti
         let last = shown.last().copied();
         let cells = shown.iter().map(|&column| {
             let cell = line[column].cut(widths[column]);
-            let padding = if Some(column) == last { 0 } else { widths[column] - cell.width() };
+            let padding = if Some(column) == last { 0 } else { widths[column].saturating_sub(cell.width()) };
             format!("{cell}{}", " ".repeat(padding))
         });
         cells.collect::<Vec<_>>().join(SEPARATOR)
@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn columns_are_aligned_by_characters() {
+    fn columns_are_aligned() {
         let titles = "TIME      NAME         ADDRESS                    ID";
         let lines = [titles, "09:45:00  Zürich sync  https://hooks.example.com  whk_1"];
         assert_eq!(shown(None), lines);
