@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use crate::{
     harness::{
         AwsCall, Behaviour, Bus, Entity, Gate, Hook, LONG, LONG_AGO, Moment, Receiver, Settings, Suite, Table,
-        counts::failures_counted, now, order, until,
+        counts::failures_counted, now, order, until, until_a_round_counts,
     },
     sweep::overdue,
 };
@@ -271,13 +271,8 @@ async fn a_410_costs_the_same_however_often_its_webhook_is_enabled_again(suite: 
 
 #[contract_test]
 async fn a_second_announcement_during_the_first_attempt_sends_nothing(suite: Arc<Suite>) {
-    const ROUNDS: usize = 3;
-    for _ in 0..ROUNDS {
-        if is_announced_twice(&suite).await {
-            return;
-        }
-    }
-    panic!("in each of {ROUNDS} rounds, the attempt timed out before the second announcement");
+    let spoiled = "the attempt timed out before the second announcement";
+    until_a_round_counts(3, spoiled, async || is_announced_twice(&suite).await).await;
 }
 
 /// Announces a delivery again during its first attempt; returns whether the attempt lasted long enough, which it does

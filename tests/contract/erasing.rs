@@ -13,7 +13,7 @@ use crate::{
     harness::{
         Behaviour, Entity, Gate, Hook, LONG, Receiver, Settings, Suite, Table,
         feed::{abandoned, pulled, read, read_some},
-        stored, time, until,
+        stored, time, until, until_a_round_counts,
     },
 };
 
@@ -188,7 +188,6 @@ async fn a_delivery_that_no_worker_has_claimed_is_never_sent_after_erasing(suite
 
 #[contract_test]
 async fn an_attempt_under_way_is_recorded_without_its_response(suite: Arc<Suite>) {
-    const ROUNDS: usize = 3;
     let cases = [
         ("/delivered", 200, false, "delivered"),
         ("/large", 200, true, "delivered"),
@@ -196,11 +195,8 @@ async fn an_attempt_under_way_is_recorded_without_its_response(suite: Arc<Suite>
         ("/failed-large", 500, true, "cancelled"),
     ];
     join_all(cases.map(async |case| {
-        let mut rounds = 1;
-        while !recorded_without_its_response(&suite, case).await {
-            assert!(rounds < ROUNDS, "{}: in {ROUNDS} rounds, the attempt timed out before the erasure", case.0);
-            rounds += 1;
-        }
+        let spoiled = format!("the attempt of {} timed out before the erasure", case.0);
+        until_a_round_counts(3, &spoiled, async || recorded_without_its_response(&suite, case).await).await;
     }))
     .await;
 }

@@ -12,7 +12,7 @@ use serde_json::json;
 use crate::harness::{
     Behaviour, Entity, Hook, LONG, Received, Receiver, Settings, Suite,
     counts::{counted, stats},
-    time, until,
+    time, until, until_a_round_counts,
 };
 
 /// The longest time for which the breaker stays open in this test's bundle.
@@ -209,13 +209,7 @@ async fn a_webhook_whose_attempts_all_fail_for_long_is_disabled(suite: Arc<Suite
 
 #[contract_test]
 async fn the_statistics_match_the_requests_at_the_endpoint(suite: Arc<Suite>) {
-    const ROUNDS: usize = 3;
-    for _ in 0..ROUNDS {
-        if statistics_match(&suite).await {
-            return;
-        }
-    }
-    panic!("in each of {ROUNDS} rounds, a count was lost");
+    until_a_round_counts(3, "a count was lost", async || statistics_match(&suite).await).await;
 }
 
 /// Compares a webhook's statistics with the requests at its endpoint; returns whether every attempt was counted.

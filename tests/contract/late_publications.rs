@@ -11,7 +11,9 @@ use contract_test::contract_test;
 use serde_json::{Value, json};
 use tokio::time::sleep;
 
-use crate::harness::{Agent, Behaviour, Bus, DueAttempt, Entity, Gate, Receiver, Settings, Suite, announced};
+use crate::harness::{
+    Agent, Behaviour, Bus, DueAttempt, Entity, Gate, Receiver, Settings, Suite, announced, until_a_round_counts,
+};
 
 /// The age at which publishing counts as late, plus a margin.
 const LATE: Duration = Duration::from_secs(11);
@@ -25,13 +27,8 @@ fn delivery(published: &Value) -> String {
 
 #[contract_test]
 async fn a_late_repetition_opens_its_deliveries_and_makes_none_twice(suite: Arc<Suite>) {
-    const ROUNDS: usize = 3;
-    for _ in 0..ROUNDS {
-        if are_repeated_late(&suite).await {
-            return;
-        }
-    }
-    panic!("in each of {ROUNDS} rounds, an exchange timed out before the last repetition");
+    let spoiled = "an exchange timed out before the last repetition";
+    until_a_round_counts(3, spoiled, async || are_repeated_late(&suite).await).await;
 }
 
 /// Repeats publications while their first attempts are running; returns whether these lasted long enough, which they

@@ -4,7 +4,7 @@ use futures::join;
 use serde_json::{Value, json};
 
 use super::stage::{Scene, Stage, acknowledged, deliveries, writes};
-use crate::harness::{AwsCall, Behaviour, Interposer, Moment, Table, announced, purge, stored};
+use crate::harness::{AwsCall, Behaviour, Interposer, Moment, Table, announced, purge, stored, until_a_round_counts};
 
 /// Tests each crash point in turn.
 pub async fn play(stage: &Stage<'_>) {
@@ -199,13 +199,8 @@ async fn exhausted(stage: &Stage<'_>, point: &str, moment: Moment) {
 
 /// Another dispatcher announces the same event during the transaction. The change is then written without the event.
 async fn announced_meanwhile(stage: &Stage<'_>, point: &str, status: u16, kind: &'static str) {
-    const ROUNDS: usize = 3;
-    for _ in 0..ROUNDS {
-        if is_changed_without_the_event(stage, point, status, kind).await {
-            return;
-        }
-    }
-    panic!("{point}: the change was made in none of {ROUNDS} rounds");
+    let spoiled = format!("{point}: the change was not made");
+    until_a_round_counts(3, &spoiled, async || is_changed_without_the_event(stage, point, status, kind).await).await;
 }
 
 /// Whether the change is made. The dispatcher gives up disabling a webhook after two seconds. On a slow machine, holding
