@@ -12,7 +12,7 @@ use crate::{
     harness::{
         Behaviour, Entity, Gate, Hook, Receiver, Suite, now,
         order::{about, ordered},
-        time,
+        outcomes, time,
     },
 };
 
@@ -71,7 +71,7 @@ async fn deliveries_of_a_paused_webhook_wait_and_are_sent_once_when_it_is_resume
     assert_eq!(status(&resumed), ACTIVE, "{resumed:#}");
     for id in &waiting {
         let delivery = entity.until_status(id, &["delivered", "failed", "cancelled"]).await;
-        assert_eq!((&delivery["status"], &delivery["attemptCount"]), (&json!("delivered"), &json!(1)), "{delivery:#}");
+        assert_eq!((&delivery["status"], outcomes(&delivery)), (&json!("delivered"), 1), "{delivery:#}");
     }
     assert_eq!(receiver.received("/").len(), 3);
 }
@@ -139,7 +139,7 @@ async fn a_retry_that_becomes_due_during_a_pause_waits_for_its_end(suite: Arc<Su
     pause(&entity, &hook, json!({})).await;
     answers.open();
     let waiting = entity.until_delivery(&id, "waits for the end of the pause", waits).await;
-    assert_eq!((&waiting["status"], &waiting["attemptCount"]), (&json!("retrying"), &json!(1)), "{waiting:#}");
+    assert_eq!((&waiting["status"], outcomes(&waiting)), (&json!("retrying"), 1), "{waiting:#}");
     resume(&entity, &hook).await;
     let delivery = entity.until_status(&id, &["delivered", "failed"]).await;
     assert_eq!((&delivery["status"], &delivery["attemptCount"]), (&json!("delivered"), &json!(2)), "{delivery:#}");

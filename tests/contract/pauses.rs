@@ -14,7 +14,7 @@ use crate::{
     harness::{
         Behaviour, Entity, Hook, LONG, Receiver, Suite, Table,
         counts::{COUNTED_WITHIN, failures_counted},
-        now, time, until,
+        now, outcomes, time, until,
     },
 };
 
@@ -90,7 +90,7 @@ async fn resume(entity: &Entity, hook: &Hook) -> Value {
 async fn goes_first_and_ends_the_pause(entity: &Entity, receiver: &Receiver, hook: &Hook, asked: &str, all: &[String]) {
     for id in all.iter().map(String::as_str).chain([asked]) {
         let delivery = entity.until_status(id, &["delivered", "failed"]).await;
-        assert_eq!((&delivery["status"], &delivery["attemptCount"]), (&json!("delivered"), &json!(1)), "{delivery:#}");
+        assert_eq!((&delivery["status"], outcomes(&delivery)), (&json!("delivered"), 1), "{delivery:#}");
         assert!(delivery.get("waitingFor").is_none(), "{delivery:#}");
     }
     assert_eq!(receiver.received("/")[0].header("service-delivery-id"), asked);
@@ -139,7 +139,7 @@ async fn a_requested_attempt_that_fails_leaves_the_pause_unchanged(suite: Arc<Su
     for number in 1..=2 {
         let id = tested(&entity, &hook).await;
         let delivery = entity.until_delivery(&id, "was attempted once, and waits", is_put_off).await;
-        assert_eq!((&delivery["status"], &delivery["attemptCount"]), (&json!("retrying"), &json!(1)), "{delivery:#}");
+        assert_eq!((&delivery["status"], outcomes(&delivery)), (&json!("retrying"), 1), "{delivery:#}");
         assert_eq!(receiver.received("/").len() as u64, number);
         failures_counted(&table, &entity, &hook, 25 + number).await;
         let health = table.item(&pk, &sk).await.expect("the webhook is paused");

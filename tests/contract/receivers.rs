@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use tokio::time::{sleep, timeout};
 
 use crate::{
-    harness::{Behaviour, Entity, LONG, LONG_AGO, Receiver, Settings, Suite, Table, memory_kilobytes},
+    harness::{Behaviour, Entity, LONG, LONG_AGO, Receiver, Settings, Suite, Table, has_outcome, memory_kilobytes},
     sweep::overdue,
 };
 
@@ -38,7 +38,7 @@ pub async fn attempt(suite: &Suite, behaviour: Behaviour) -> Value {
         let receiver = Receiver::start().await;
         let attempt = first_attempt(&entity, &receiver.on("/", [behaviour.clone()])).await;
         // A machine that stalls interrupts attempts.
-        if !attempt["error"].as_str().is_some_and(|error| error.starts_with("interrupted: ")) {
+        if has_outcome(&attempt) {
             return attempt;
         }
     }

@@ -13,7 +13,7 @@ use tokio::{
 };
 
 use crate::{
-    harness::{Behaviour, Entity, LONG, Receiver, Settings, Suite},
+    harness::{Behaviour, Entity, LONG, Receiver, Settings, Suite, outcomes},
     receivers::{
         attempt, attempt_at, attempt_with, did_not_complete, first_attempt, timed_out, was_answered, was_soon_over,
     },
@@ -244,7 +244,7 @@ async fn a_broken_body_takes_back_no_status(suite: Arc<Suite>) {
         let entity = suite.entity().await;
         let receiver = Receiver::start().await;
         let delivery = entity.deliver_to(&receiver.on("/", [Behaviour::raw(format!("{head}{body}"))])).await;
-        assert_eq!((&delivery["status"], &delivery["attemptCount"]), (&json!("delivered"), &json!(1)), "{delivery:#}");
+        assert_eq!((&delivery["status"], outcomes(&delivery)), (&json!("delivered"), 1), "{delivery:#}");
     }
     for (behaviour, body) in
         [(Behaviour::truncated_body(200), "only this"), (Behaviour::raw(format!("{head}5\r\nhello\r\n")), "hello")]
@@ -252,7 +252,7 @@ async fn a_broken_body_takes_back_no_status(suite: Arc<Suite>) {
         let entity = suite.entity().await;
         let receiver = Receiver::start().await;
         let delivery = entity.deliver_to(&receiver.on("/", [behaviour])).await;
-        assert_eq!((&delivery["status"], &delivery["attemptCount"]), (&json!("delivered"), &json!(1)), "{delivery:#}");
+        assert_eq!((&delivery["status"], outcomes(&delivery)), (&json!("delivered"), 1), "{delivery:#}");
         was_answered(&delivery["attempts"][0], 200, body);
         assert_eq!(receiver.everything().len(), 1, "{delivery:#}");
     }
@@ -287,7 +287,7 @@ async fn a_folded_header_changes_nothing(suite: Arc<Suite>) {
         let entity = suite.entity().await;
         let receiver = Receiver::start().await;
         let delivery = entity.deliver_to(&receiver.on("/", [folded])).await;
-        assert_eq!((&delivery["status"], &delivery["attemptCount"]), (&json!(expected), &json!(1)), "{delivery:#}");
+        assert_eq!((&delivery["status"], outcomes(&delivery)), (&json!(expected), 1), "{delivery:#}");
         was_answered(&delivery["attempts"][0], status, "ok");
     }
     let busy = "HTTP/1.1 503 Busy\r\nX-Folded: one\r\n two\r\nRetry-After: 3600\r\nContent-Length: 0\r\n\r\n";

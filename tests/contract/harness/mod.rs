@@ -42,7 +42,7 @@ mod suite;
 mod table;
 mod violations;
 
-pub use account::{Account, account, interrupted};
+pub use account::{Account, account, has_outcome, interrupted, outcomes};
 pub use admin::{Admin, admin};
 pub use agent::{Agent, message};
 pub use announced::{DueAttempt, announced};
