@@ -36,7 +36,7 @@ use crate::{
             Lane, Queue,
             message::{AttemptMessage, DeliveryOwner},
         },
-        state::times::{GRACE, OPENS_AFTER},
+        state::times::{CROWDED_OPENS_AFTER, GRACE, OPENS_AFTER},
         store::{
             Deliveries,
             attributes::{DUE_SHARDS, DueEntry},
@@ -98,9 +98,6 @@ pub struct Sweeper {
     pub environment: String,
 }
 
-/// The age of an event at which its deliveries are opened while the queue is crowded. Their messages are probably still
-/// on the queue: opening each would cost three units and a second message, and add to the backlog.
-const CROWDED_OPENS_AFTER: Duration = Duration::from_secs(160);
 /// The age at which the sweep checks an event once more. No later write can arrive: the publisher is no longer waiting,
 /// and the SDK ends calls after a few seconds.
 const LOOKS_AGAIN_AFTER: Duration = Duration::from_secs(5 * 60);
@@ -359,9 +356,7 @@ impl Sweeper {
         let consequence = "the delivery is not announced because its item cannot be read";
         let postponed = skip_unreadable(postponed, delivery, consequence)?;
         let Some(head) = postponed.and_then(Written::done) else { return Ok(()) };
-        // A delivery that was opened late has waited long enough for its message.
-        let opened_late = entry.attempt_count == 0 && delivery.body() < body_at(now - CROWDED_OPENS_AFTER).as_str();
-        if crowded && entry.sweeps == 0 && !opened_late {
+        if crowded && entry.sweeps == 0 {
             return Ok(());
         }
         let message = AttemptMessage::of(&head, entry.attempt_count + 1).waiting();

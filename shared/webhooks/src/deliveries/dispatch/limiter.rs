@@ -82,8 +82,7 @@ impl ConcurrencyLimiter {
         MAX_PERMITS.saturating_sub(self.counts().all)
     }
 
-    /// Whether the quick lane has a permit for one attempt per message in a receive call, regardless of entity and
-    /// webhook.
+    /// Whether there is a permit for one attempt per message in a receive call, regardless of entity and webhook.
     pub fn have_room(&self) -> bool {
         let counts = self.counts();
         let of_an_entity = counts.entities.values().max().copied().unwrap_or_default();
@@ -121,6 +120,9 @@ impl ConcurrencyLimiter {
             return Ok(permit);
         }
         let waiting = Waiting::new(self);
+        if limit.is_zero() {
+            return Err(waiting);
+        }
         let permit = async {
             loop {
                 let mut freed = pin!(self.freed.notified());
@@ -152,14 +154,13 @@ impl ConcurrencyLimiter {
     }
 
     /// Counts a delivery that is sent back to the queue. Returns how many of its entity's deliveries were sent back
-    /// before, minus the entity's attempts that have ended since. If that is `most`, returns `None` and does not count
-    /// the delivery.
-    pub fn send_back(&self, entity: &EntityId, most: usize) -> Option<usize> {
+    /// before, minus the entity's attempts that have ended since.
+    pub fn send_back(&self, entity: &EntityId) -> usize {
         let mut counts = self.counts();
         let sent_back = counts.sent_back.entry(entity.clone()).or_default();
         let ahead = *sent_back;
-        *sent_back += usize::from(ahead < most);
-        (ahead < most).then_some(ahead)
+        *sent_back += 1;
+        ahead
     }
 
     /// How many of these permits a delivery may use, depending on whether it has waited before.
@@ -311,12 +312,12 @@ mod tests {
         let limiter = ConcurrencyLimiter::new(Lane::Slow);
         let hook = webhook();
         let busy = owner("busy", &hook);
-        let send_back = |count: usize| (0..count).map(|_| limiter.send_back(&busy.entity, 3)).collect::<Vec<_>>();
-        assert_eq!(send_back(5), [Some(0), Some(1), Some(2), None, None]);
+        let send_back = |count: usize| (0..count).map(|_| limiter.send_back(&busy.entity)).collect::<Vec<_>>();
+        assert_eq!(send_back(3), [0, 1, 2]);
         let attempts: Vec<_> = (0..2).map(|_| limiter.take(&busy, true).expect("nothing is under way")).collect();
         drop(attempts);
-        assert_eq!(send_back(1), [Some(1)], "two attempts ended");
-        assert_eq!(limiter.send_back(&owner("quiet", &webhook()).entity, 3), Some(0));
+        assert_eq!(send_back(1), [1], "two attempts ended");
+        assert_eq!(limiter.send_back(&owner("quiet", &webhook()).entity), 0);
     }
 
     proptest! {

@@ -3,13 +3,16 @@
 //! AWS limits how many invocations run at once, and each lasts as long as its slowest exchange. So an invocation
 //! waiting for an endpoint continues to receive from its lane's queue: an endpoint that takes 15 s holds one of many
 //! permits (`limiter.rs`) instead of a whole invocation. A run whose exchanges are fast ends before it would receive.
-//! While several deliveries are waiting for a permit, a run leaves other messages on the queue. A run deletes the
-//! messages that it received itself. If it dies, these messages become visible again after their visibility timeout,
-//! like those of its batch; the sweep announces their deliveries sooner.
+//! While several deliveries are waiting for a permit, or were sent back without one, a run leaves other messages on the
+//! queue. A run deletes the messages that it received itself. If it dies, these messages become visible again after
+//! their visibility timeout, like those of its batch; the sweep announces their deliveries sooner.
 
 use std::{
     mem,
-    sync::{Mutex, MutexGuard, PoisonError},
+    sync::{
+        Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
     time::Duration,
 };
 
@@ -53,9 +56,14 @@ const RETURNS_AFTER: Spread = Spread { least: Duration::from_millis(500), more: 
 /// The additional wait for each delivery of the entity that the run sent back before. It limits each run to 20
 /// returning deliveries per entity and second.
 const RETURN_INTERVAL: Duration = Duration::from_millis(50);
-/// How many of an entity's deliveries may wait like this, for up to half a minute. The sweep announces the others.
-/// Deliveries that waited longer would have several messages, since the sweep would announce them too.
-const MAX_SENT_BACK: usize = 600;
+/// The longest additional wait. A delivery that waited longer would have several messages, since the sweep would
+/// announce it too.
+const MAX_IN_LINE: Duration = Duration::from_secs(30);
+/// How long a run that sent deliveries back pauses before it receives again, while it has no room. Messages beyond its
+/// permits stay on the queue, but it continues to look for those of other webhooks.
+const PAUSE_WITHOUT_ROOM: Duration = Duration::from_millis(100);
+/// How many messages it then receives: together, no more than its deliveries that return at the same time.
+const RECEIVED_WITHOUT_ROOM: usize = 2;
 /// How long a delivery of the quick lane waits in memory for a permit. If exchanges are fast, it gets one; otherwise,
 /// it moves to the slow lane.
 const PERMIT_TIMEOUT: Duration = Duration::from_secs(1);
@@ -108,6 +116,8 @@ struct DispatchRun<'a> {
     limiter: ConcurrencyLimiter,
     /// Recorded attempts that have yet to be counted. They do not wait for slower attempts from the same message.
     recorded: Mutex<Vec<RecordedAttempt>>,
+    /// Whether a delivery was sent back since the last receive call.
+    sent_back: AtomicBool,
 }
 
 impl Dispatcher {
@@ -126,7 +136,14 @@ impl Dispatcher {
             Lane::Slow => slow,
         };
         let limiter = ConcurrencyLimiter::new(lane);
-        DispatchRun { dispatcher: self, inbox, limiter, recorded: Mutex::default() }.run(batch).await
+        let run = DispatchRun {
+            dispatcher: self,
+            inbox,
+            limiter,
+            recorded: Mutex::default(),
+            sent_back: AtomicBool::new(false),
+        };
+        run.run(batch).await
     }
 }
 
@@ -202,7 +219,11 @@ impl DispatchRun<'_> {
         self.recorded.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    async fn receive(&self, most: usize) -> Vec<Received> {
+    async fn receive(&self, mut most: usize) -> Vec<Received> {
+        if self.sent_back.swap(false, Ordering::Relaxed) && !self.limiter.have_room() {
+            pause(PAUSE_WITHOUT_ROOM).await;
+            most = most.min(RECEIVED_WITHOUT_ROOM);
+        }
         match self.inbox.receive(most).await {
             Ok(received) => received,
             Err(error) => {
@@ -264,21 +285,17 @@ impl DispatchRun<'_> {
     }
 
     /// Makes a delivery without a permit wait. The quick lane passes it to the slow lane. There, its message is
-    /// delayed, for longer if more of its entity's deliveries are waiting. If too many are waiting, the message is
-    /// dropped, and the sweep announces the delivery.
+    /// delayed, for longer if more of its entity's deliveries are waiting.
     async fn wait(&self, message: AttemptMessage) {
         let now = self.dispatcher.clock.now();
         let (message, then) = match self.inbox.lane() {
             Lane::Quick => (message, now),
             Lane::Slow => {
-                let Some(ahead) = self.limiter.send_back(&message.entity, MAX_SENT_BACK) else {
-                    return tracing::debug!(
-                        deliveryId = %message.due.delivery,
-                        "no permit is free; the sweep will announce the delivery"
-                    );
-                };
+                self.sent_back.store(true, Ordering::Relaxed);
+                let ahead = self.limiter.send_back(&message.entity);
                 let in_line = RETURN_INTERVAL.saturating_mul(u32::try_from(ahead).unwrap_or(u32::MAX));
-                (message.waiting(), now + (RETURNS_AFTER.draw(&*self.dispatcher.random).saturating_add(in_line)))
+                let wait = RETURNS_AFTER.draw(&*self.dispatcher.random) + in_line.min(MAX_IN_LINE);
+                (message.waiting(), now + wait)
             }
         };
         self.send(message, then, now).await;

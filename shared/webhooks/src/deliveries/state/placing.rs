@@ -19,7 +19,7 @@ use crate::deliveries::state::{
     delivery::{CancelReason, MAX_ATTEMPTS},
     head::Head,
     index::{AnnouncedBy, Index, IndexGroup},
-    times::{GRACE, MAX_DELAY},
+    times::{CROWDED_OPENS_AFTER, GRACE, MAX_DELAY},
     wait::Wakes,
 };
 
@@ -40,14 +40,13 @@ impl IndexGroup {
 
 impl Index {
     /// The positions of a delivery that the sweep opens. Its message was sent when its event was published, unless its
-    /// first attempt is beyond the longest delay of a message.
+    /// first attempt is beyond the longest delay of a message. A delivery that is opened late has waited long enough
+    /// for its message, even on a crowded queue.
     pub(crate) fn opened(head: &Head, now: Time) -> Self {
         let first = head.claimable_at().unwrap_or(now);
-        let sweeps = if head.is_stored {
-            head.index.sweeps
-        } else {
-            u32::from(first.since(head.delivery.created_date) > MAX_DELAY)
-        };
+        let has_no_message = !head.is_stored && first.since(head.delivery.created_date) > MAX_DELAY;
+        let is_late = head.delivery.attempt_count == 0 && now.since(first) >= CROWDED_OPENS_AFTER;
+        let sweeps = head.index.sweeps.max(u32::from(has_no_message || is_late));
         Self { group: Some(IndexGroup::of_due(first, now)), due_at: Some(first.max(now)), sweeps }
     }
 
@@ -158,6 +157,17 @@ mod tests {
             Index::opened(&head.waiting(NOW + Duration::from_secs(wait), Wait::Schedule), NOW).sweeps
         };
         assert_eq!([0, 900, 901].map(sweeps), [0, 0, 1]);
+    }
+
+    #[test]
+    fn a_delivery_that_is_opened_late_counts_as_announced_once() {
+        let sweeps = |seconds: u64, attempts: u32| {
+            let mut head = Head { is_stored: false, index: Index::default(), ..head() }.waiting(NOW, Wait::Schedule);
+            head.delivery.attempt_count = attempts;
+            Index::opened(&head, NOW + Duration::from_secs(seconds)).sweeps
+        };
+        assert_eq!([20, 159, 160, 300].map(|seconds| sweeps(seconds, 0)), [0, 0, 1, 1]);
+        assert_eq!(sweeps(300, 1), 0, "its retry has a message of its own");
     }
 
     #[test]
