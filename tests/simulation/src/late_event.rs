@@ -7,6 +7,7 @@ use base::pause;
 
 use crate::{
     cloud::Cloud,
+    crowded_lane::is_open,
     draws::Draws,
     faults::{Chances, Fault},
     history::{SCHEMA, paused_runtime},
@@ -24,12 +25,6 @@ const BETWEEN_SWEEPS: Duration = Duration::from_secs(10);
 const FIRST_LOOK: Duration = Duration::from_secs(90);
 /// The second look is at most ten minutes after an event; a sweep lasts up to a minute.
 const SECOND_LOOK: Duration = Duration::from_secs(12 * 60);
-
-fn is_open(world: &World) -> bool {
-    let state = world.state();
-    let mut heads = state.table.items().filter(|((_, sort), _)| sort.starts_with("dlv_"));
-    heads.any(|(_, head)| head.contains_key("dueAt"))
-}
 
 /// Publishes an event whose write is late, and returns the age at which a sweep opens its delivery.
 fn opened_at(seed: u64) -> Option<Duration> {

@@ -58,9 +58,6 @@ struct PermitCounts {
     /// How long the last attempt of each webhook held its permit.
     kept_for: HashMap<WebhookId, Duration>,
     waiting: usize,
-    /// How many of each entity's deliveries were sent back to the queue, minus the entity's attempts that have ended
-    /// since.
-    sent_back: HashMap<EntityId, usize>,
 }
 
 /// The right to one attempt, held until it is dropped.
@@ -69,6 +66,14 @@ pub struct Permit<'a> {
     limiter: &'a ConcurrencyLimiter,
     owner: DeliveryOwner,
     since: Instant,
+    attempted: bool,
+}
+
+impl Permit<'_> {
+    /// Notes that an attempt was made. Without this, the permit's time shows nothing about the webhook.
+    pub fn note_attempt(&mut self) {
+        self.attempted = true;
+    }
 }
 
 impl ConcurrencyLimiter {
@@ -82,7 +87,8 @@ impl ConcurrencyLimiter {
         MAX_PERMITS.saturating_sub(self.counts().all)
     }
 
-    /// Whether there is a permit for one attempt per message in a receive call, regardless of entity and webhook.
+    /// Whether the quick lane has a permit for one attempt per message in a receive call, regardless of entity and
+    /// webhook.
     pub fn have_room(&self) -> bool {
         let counts = self.counts();
         let of_an_entity = counts.entities.values().max().copied().unwrap_or_default();
@@ -150,17 +156,7 @@ impl ConcurrencyLimiter {
         counts.most = counts.most.max(counts.all);
         *counts.entities.entry(owner.entity.clone()).or_default() += 1;
         *counts.webhooks.entry(owner.webhook.clone()).or_default() += 1;
-        Some(Permit { limiter: self, owner: owner.clone(), since: Instant::now() })
-    }
-
-    /// Counts a delivery that is sent back to the queue. Returns how many of its entity's deliveries were sent back
-    /// before, minus the entity's attempts that have ended since.
-    pub fn send_back(&self, entity: &EntityId) -> usize {
-        let mut counts = self.counts();
-        let sent_back = counts.sent_back.entry(entity.clone()).or_default();
-        let ahead = *sent_back;
-        *sent_back += 1;
-        ahead
+        Some(Permit { limiter: self, owner: owner.clone(), since: Instant::now(), attempted: false })
     }
 
     /// How many of these permits a delivery may use, depending on whether it has waited before.
@@ -181,8 +177,9 @@ impl Drop for Permit<'_> {
         counts.all -= 1;
         give_back(&mut counts.entities, &self.owner.entity);
         give_back(&mut counts.webhooks, &self.owner.webhook);
-        counts.kept_for.insert(self.owner.webhook.clone(), self.since.elapsed());
-        give_back(&mut counts.sent_back, &self.owner.entity);
+        if self.attempted {
+            counts.kept_for.insert(self.owner.webhook.clone(), self.since.elapsed());
+        }
         drop(counts);
         self.limiter.freed.notify_waiters();
     }
@@ -289,12 +286,16 @@ mod tests {
         assert!(!limiter.is_quick(&hook), "nothing is known yet");
         // A time in the future, so that a paused machine cannot make this attempt look slow.
         permit.since = Instant::now() + Duration::from_secs(60);
+        permit.note_attempt();
         drop(permit);
         assert!(limiter.is_quick(&hook));
         let mut permit = limiter.take(&owner("busy", &hook), true).expect("nothing is under way");
         permit.since = Instant::now() - QUICK;
+        permit.note_attempt();
         drop(permit);
         assert!(!limiter.is_quick(&hook));
+        drop(limiter.take(&owner("busy", &hook), true));
+        assert!(!limiter.is_quick(&hook), "a repeated message made no attempt");
     }
 
     #[test]
@@ -305,19 +306,6 @@ mod tests {
         let fresh: Vec<_> = std::iter::from_fn(|| limiter.take(&mine, false)).collect();
         let waited: Vec<_> = std::iter::from_fn(|| limiter.take(&mine, true)).collect();
         assert_eq!((fresh.len(), waited.len()), (15, 5));
-    }
-
-    #[test]
-    fn a_delivery_that_is_sent_back_comes_after_those_of_its_entity_that_wait() {
-        let limiter = ConcurrencyLimiter::new(Lane::Slow);
-        let hook = webhook();
-        let busy = owner("busy", &hook);
-        let send_back = |count: usize| (0..count).map(|_| limiter.send_back(&busy.entity)).collect::<Vec<_>>();
-        assert_eq!(send_back(3), [0, 1, 2]);
-        let attempts: Vec<_> = (0..2).map(|_| limiter.take(&busy, true).expect("nothing is under way")).collect();
-        drop(attempts);
-        assert_eq!(send_back(1), [1], "two attempts ended");
-        assert_eq!(limiter.send_back(&owner("quiet", &webhook()).entity), 0);
     }
 
     proptest! {

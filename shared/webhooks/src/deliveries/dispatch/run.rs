@@ -3,9 +3,10 @@
 //! AWS limits how many invocations run at once, and each lasts as long as its slowest exchange. So an invocation
 //! waiting for an endpoint continues to receive from its lane's queue: an endpoint that takes 15 s holds one of many
 //! permits (`limiter.rs`) instead of a whole invocation. A run whose exchanges are fast ends before it would receive.
-//! While several deliveries are waiting for a permit, or were sent back without one, a run leaves other messages on the
-//! queue. A run deletes the messages that it received itself. If it dies, these messages become visible again after
-//! their visibility timeout, like those of its batch; the sweep announces their deliveries sooner.
+//! While several deliveries are waiting for a permit, a run leaves other messages on the queue. A run of the slow lane
+//! that has sent deliveries back receives more slowly. A run deletes the messages that it received itself. If it dies,
+//! these messages become visible again after their visibility timeout, like those of its batch; the sweep announces
+//! their deliveries sooner.
 
 use std::{
     mem,
@@ -50,20 +51,12 @@ const RECEIVING: Spread = Spread { least: Duration::from_secs(40), more: Duratio
 const NOT_HANDLED: &str = "a message was not handled; the queue will deliver it again";
 /// The pause after a failed receive call.
 const PAUSE_AFTER_ERROR: Duration = Duration::from_millis(500);
-/// The minimum time that a slow-lane delivery without a permit waits on the queue. The time is short because another
-/// run may have a free permit: the queue does not spread messages evenly across its receivers.
+/// How long a slow-lane delivery without a permit waits on the queue. The time is short because another run may have a
+/// free permit: the queue does not spread messages evenly across its receivers.
 const RETURNS_AFTER: Spread = Spread { least: Duration::from_millis(500), more: Duration::from_secs(1) };
-/// The additional wait for each delivery of the entity that the run sent back before. It limits each run to 20
-/// returning deliveries per entity and second.
-const RETURN_INTERVAL: Duration = Duration::from_millis(50);
-/// The longest additional wait. A delivery that waited longer would have several messages, since the sweep would
-/// announce it too.
-const MAX_IN_LINE: Duration = Duration::from_secs(30);
-/// How long a run that sent deliveries back pauses before it receives again, while it has no room. Messages beyond its
-/// permits stay on the queue, but it continues to look for those of other webhooks.
-const PAUSE_WITHOUT_ROOM: Duration = Duration::from_millis(100);
-/// How many messages it then receives: together, no more than its deliveries that return at the same time.
-const RECEIVED_WITHOUT_ROOM: usize = 2;
+/// How long a run that has sent deliveries back pauses before it receives again. It then passes at most 50 messages a
+/// second, which is enough to find those of other webhooks soon.
+const PAUSE_AFTER_SENDING_BACK: Duration = Duration::from_millis(200);
 /// How long a delivery of the quick lane waits in memory for a permit. If exchanges are fast, it gets one; otherwise,
 /// it moves to the slow lane.
 const PERMIT_TIMEOUT: Duration = Duration::from_secs(1);
@@ -219,10 +212,9 @@ impl DispatchRun<'_> {
         self.recorded.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    async fn receive(&self, mut most: usize) -> Vec<Received> {
-        if self.sent_back.swap(false, Ordering::Relaxed) && !self.limiter.have_room() {
-            pause(PAUSE_WITHOUT_ROOM).await;
-            most = most.min(RECEIVED_WITHOUT_ROOM);
+    async fn receive(&self, most: usize) -> Vec<Received> {
+        if self.sent_back.swap(false, Ordering::Relaxed) {
+            pause(PAUSE_AFTER_SENDING_BACK).await;
         }
         match self.inbox.receive(most).await {
             Ok(received) => received,
@@ -260,7 +252,7 @@ impl DispatchRun<'_> {
 
     /// Makes an attempt if it gets a permit. Otherwise the delivery waits, unclaimed and unchanged.
     async fn handle_one(&self, message: AttemptMessage) -> Handled {
-        let _permit = match self.permit(&message.owner(), message.due.has_waited).await {
+        let mut permit = match self.permit(&message.owner(), message.due.has_waited).await {
             Ok(permit) => permit,
             Err(_waiting) => {
                 self.wait(message).await;
@@ -268,6 +260,9 @@ impl DispatchRun<'_> {
             }
         };
         let recorded = self.dispatcher.one(&message, self.inbox.lane()).await?;
+        if recorded.is_some() {
+            permit.note_attempt();
+        }
         self.recorded().extend(recorded);
         Ok(())
     }
@@ -284,18 +279,15 @@ impl DispatchRun<'_> {
         self.limiter.take_within(limit, owner, has_waited).await
     }
 
-    /// Makes a delivery without a permit wait. The quick lane passes it to the slow lane. There, its message is
-    /// delayed, for longer if more of its entity's deliveries are waiting.
+    /// Makes a delivery without a permit wait. The quick lane passes it to the slow lane. There, its message is sent back
+    /// to the queue.
     async fn wait(&self, message: AttemptMessage) {
         let now = self.dispatcher.clock.now();
         let (message, then) = match self.inbox.lane() {
             Lane::Quick => (message, now),
             Lane::Slow => {
                 self.sent_back.store(true, Ordering::Relaxed);
-                let ahead = self.limiter.send_back(&message.entity);
-                let in_line = RETURN_INTERVAL.saturating_mul(u32::try_from(ahead).unwrap_or(u32::MAX));
-                let wait = RETURNS_AFTER.draw(&*self.dispatcher.random) + in_line.min(MAX_IN_LINE);
-                (message.waiting(), now + wait)
+                (message.waiting(), now + RETURNS_AFTER.draw(&*self.dispatcher.random))
             }
         };
         self.send(message, then, now).await;

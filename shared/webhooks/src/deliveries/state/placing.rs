@@ -41,11 +41,12 @@ impl IndexGroup {
 impl Index {
     /// The positions of a delivery that the sweep opens. Its message was sent when its event was published, unless its
     /// first attempt is beyond the longest delay of a message. A delivery that is opened late has waited long enough
-    /// for its message, even on a crowded queue.
+    /// for its message, even on a crowded queue; if it is claimed, its worker has probably died with the message.
     pub(crate) fn opened(head: &Head, now: Time) -> Self {
         let first = head.claimable_at().unwrap_or(now);
         let has_no_message = !head.is_stored && first.since(head.delivery.created_date) > MAX_DELAY;
-        let is_late = head.delivery.attempt_count == 0 && now.since(first) >= CROWDED_OPENS_AFTER;
+        let waits_since = if head.is_stored { head.delivery.created_date } else { first };
+        let is_late = head.delivery.attempt_count == 0 && now.since(waits_since) >= CROWDED_OPENS_AFTER;
         let sweeps = head.index.sweeps.max(u32::from(has_no_message || is_late));
         Self { group: Some(IndexGroup::of_due(first, now)), due_at: Some(first.max(now)), sweeps }
     }

@@ -29,8 +29,8 @@ pub const GRACE: Duration = Duration::from_secs(10);
 /// slower publication opens its deliveries itself.
 pub const OPENS_AFTER: Duration = Duration::from_secs(20);
 
-/// The age of an event at which its deliveries are opened while the queue is crowded. Their messages are probably still
-/// on the queue: opening each would cost three units and a second message, and add to the backlog.
+/// The age of an event at which its deliveries are opened while the queue is crowded. Before that, their messages are
+/// probably still on the queue: opening each would cost three units and a second message, and add to the backlog.
 pub const CROWDED_OPENS_AFTER: Duration = Duration::from_secs(160);
 
 /// How often the sweep runs: the schedule of `sweep-deliveries` in template.yaml.
