@@ -168,7 +168,7 @@ mod tests {
             Index::opened(&head, NOW + Duration::from_secs(seconds)).sweeps
         };
         assert_eq!([20, 159, 160, 300].map(|seconds| sweeps(seconds, 0)), [0, 0, 1, 1]);
-        assert_eq!(sweeps(300, 1), 0, "its retry has a message of its own");
+        assert_eq!(sweeps(300, 1), 0, "its retry has a separate message");
         let claimed = Head { index: Index::default(), ..head() }.waiting(NOW, Wait::Schedule);
         let opened = |age: Duration| Index::opened(&claimed, claimed.delivery.created_date + age).sweeps;
         let before = CROWDED_OPENS_AFTER - Duration::from_millis(1);
